@@ -2,24 +2,24 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// What happens to each variable is decided here and kept on it; every later
-// pass only reads it there.
+// Decides what happens to each variable and records it there; later passes only
+// read it from the variable.
 //
 //     w = VarHandleOp()  →  w = VarHandleOp() _graft_policy="mirrored"
 //
 //   all-reduce   mirrored: a copy per replica, gradients are all-reduced
 //   ps           shared: one variable, gradients are added, one update
 //
-// This is all that these two do alone. With devices, or another builder's name
-// or a strategy file, a record is made first (lib/strategy/Record.h), which
-// says more:
+// `all-reduce` and `ps` alone do no more. With devices, another builder's name
+// or a strategy file, the pass first makes a record (lib/strategy/Record.h),
+// which says more:
 //
 //     _graft_policy="shared" _graft_partition="0:3,2"
 //     _graft_synchronizer="ps,destination=/device:CPU:0"
 //     _graft_part_synchronizers=["ps,destination=/device:CPU:0", ...]
 //
-// A variable whose VariableDef says how it is synchronized, or how the values
-// of replicas are aggregated, has that instead (docs/Policies.md).
+// If the VariableDef of a variable says how it is synchronized, or how the
+// values of replicas are aggregated, that counts instead (docs/Policies.md).
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,7 +60,7 @@ private:
   StrategyRecord Record;
 };
 
-/// The same for all variables, which takes no look at them.
+/// Gives all variables the same policy, which needs no index of them.
 PassResult AssignStrategy::assignPolicy(Module &M, Policy Plan,
                                         DiagnosticEngine &Diags) {
   Graph &G = M.graph();
@@ -100,7 +100,7 @@ Error AssignStrategy::chooseRecord(const Module &M, const VariableIndex &Vars) {
       Devices = Machines.replicaDevices();
   }
   if (!Options.Resources->empty()) {
-    std::vector<std::string> Notes; // A flag's reader says them.
+    std::vector<std::string> Notes; // The reader of the flag reports them.
     if (Options.Machines) {
       Machines = *Options.Machines;
     } else if (Error E = readResources(*Options.Resources, Notes)

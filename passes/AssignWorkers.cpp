@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Between-graph replication with parameter servers and without waiting: of the
+// Between-graph replication with parameter servers, without waiting: turns the
 // graph that expand-replicas writes for the chief, the step on its own rows,
-// the same for another worker. Variables, and what uses them in place, stay
-// where they are; all else goes to the task of the worker.
+// into that of another worker. Variables, and nodes that use them in place,
+// stay where they are; all other nodes go to the task of the worker.
 //
 //     w = VarHandleOp() @/job:ps/task:0           w, step: the same
 //     g = MatMul(..) @/job:worker/task:0      →   g = MatMul(..)

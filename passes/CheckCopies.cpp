@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes a step on stale copies an error. Whatever writes variables from outside
-// of the graph, a Saver that is built after the import or an assignment that a
-// user adds, writes primaries only. So one small variable is compared, bit for
-// bit, before the step updates it:
+// Makes a step on stale copies an error. A write from outside of the graph, by
+// a Saver that is built after the import or an assignment that a user adds,
+// reaches primaries only. So the copies of one small variable are compared, bit
+// for bit, before the step updates it:
 //
 //     Apply*(b, lr, g)   →   graft/check_copies/b/value = pick of a read of b
 //                            graft/check_copies/b/same = Equal*(read of b, it)
@@ -13,13 +13,13 @@
 //                            graft/check_copies = NoOp(^.../assert)
 //                            Apply*(b, lr, g, ^graft/check_copies)
 //
-// One suffices since a checkpoint holds them all: the variable with the fewest
-// elements among those that the step changes. Every update of it but those that
-// write what exists once (an initial value, a restored one) must depend on the
+// One variable suffices since a checkpoint holds them all: the one with the
+// fewest elements among those that the step changes. Its updates, except those
+// that write unreplicated values (initial or restored ones), must depend on the
 // batch and so wait for the check: no write can come between the reads. Each
-// needs a value of the variable by itself, for the check reads that.
+// update must itself need the variable to have a value, for the check reads it.
 //
-// Relies on: graft/refresh_copies, which the message names; nothing unproved,
+// Relies on: graft/refresh_copies, which the message names; no unproved value,
 // which might make copies differ by itself.
 //
 //===----------------------------------------------------------------------===//
@@ -57,15 +57,16 @@ private:
   Module *M = nullptr;
   Graph *G = nullptr;
   const VariableIndex *Vars = nullptr;
-  std::optional<Needs> NeedSets; ///< If somebody asked.
-  std::vector<bool> OfBatch;     ///< By node: what is computed from a split.
+  std::optional<Needs> NeedSets; ///< Made on first use.
+  std::vector<bool> OfBatch;     ///< By node: depends on a split.
   std::string Prefix;
   NodeId Last = NoNode; ///< The node that the next one follows.
 };
 
 constexpr StringLiteral CheckName = "graft/check_copies";
 
-/// The integer that a value of \p Type is compared as, or DT_INVALID.
+/// Returns the integer type that values of \p Type are compared as, or
+/// DT_INVALID.
 unsigned bitsOf(unsigned Type) {
   switch (Type) {
   case DT_FLOAT:
@@ -107,8 +108,8 @@ Needs &CheckCopies::needs() {
   return *NeedSets;
 }
 
-/// The updates of \p Var that depend on the batch; false if there is none, or
-/// another that might run beside them.
+/// Finds the updates of \p Var that depend on the batch. Returns false if there
+/// is none, or if another write might run beside them.
 bool CheckCopies::collectUpdates(NodeId Var, std::vector<NodeId> &Result) {
   bool Fits = true;
   for (Use U : G->uses(Var)) {
@@ -119,14 +120,14 @@ bool CheckCopies::collectUpdates(NodeId Var, std::vector<NodeId> &Result) {
             Vars->isUpdate(*G, U.User) || G->node(U.User).Kind != Inserted::No;
     if (!Vars->isUpdate(*G, U.User))
       continue;
-    // Nor may what the update returns be written to.
+    // The value that an update returns may not be written to either.
     Fits &= !G->anyUse(U.User, [&](Use Next) {
       return G->isData(Next) && Vars->isUpdate(*G, Next.User);
     });
     UpdateDef Def = Vars->update(*G, U.User);
     ArrayRef<Endpoint> Values = G->dataInputs(U.User).drop_front(Def.NumVars);
     if (OfBatch[U.User] && Def.Indices < 0) {
-      // To run what initializes it, it need not have a value.
+      // A run that initializes the variable finds no value in it.
       Fits &=
           Def.Kind != UpdateKind::Assign || needs().hasVariable(U.User, Var);
       Result.push_back(U.User);

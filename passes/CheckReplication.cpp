@@ -2,21 +2,21 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The certificate. Compares the program with the graph that was read: what was
-// inserted, erased by its meaning on global values, must give the input back
-// edge for edge, and the replication types, inferred from scratch, must prove
-// that the erasure changes nothing (lib/certify/compare/Certificate.h).
+// The certificate. Compares the program with the graph that was read: inserted
+// nodes, erased by their meaning on global values, must leave the input edge
+// for edge. The replication types, inferred from scratch, must prove that the
+// erasure changes nothing (lib/certify/compare/Certificate.h).
 //
 //     g/reduce = _Reduce*(g)  erased  →  g      because g is Partial, k=1,
 //     Apply*(w, lr, g/reduce)            and the reduction scales by N^-1
 //
-// Variables that are in parts are cut in the input as well, which is checked
-// by itself (lib/certify/partition/PartitionCheck.h); a graph that has parts
-// and no replicas is checked in this way alone.
+// Variables in parts are partitioned in the input as well, which is checked by
+// itself (lib/certify/partition/PartitionCheck.h); a graph with parts and no
+// replicas gets this check alone.
 //
-// Alone on a text file the input graph is another file: {input=FILE}. With it,
-// a file that expand-replicas wrote can be checked as well: it is folded back
-// to a program first (lib/certify/fold/Fold.h).
+// If the pass runs alone on a text file, the input graph is another file:
+// {input=FILE}. With it, a file that expand-replicas wrote can be checked as
+// well: it is first folded back to a program (lib/certify/fold/Fold.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,7 +48,7 @@ public:
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 };
 
-/// Edits came before anybody asked for a check.
+/// Reads the input again, if no snapshot was taken before the first edit.
 Expected<Module> readAgain(const Module &M) {
   Module Input;
   if (Error E = Input.graph().parse(M.graphBytes()))
@@ -62,8 +62,8 @@ PassResult CheckReplication::run(Module &M, DiagnosticEngine &Diags) {
   bool IsProgram = readMesh(G).Node != NoNode;
   if (!IsProgram && File.empty())
     return PassResult::Unchanged;
-  // The certificate infers its own facts; those of the passes would only be in
-  // memory beside them.
+  // The certificate infers its own facts; those of the passes would only take
+  // memory.
   M.Facts.reset();
   if (File.empty() && M.input())
     return certify::check(*M.input(), G, Diags) ? PassResult::Unchanged

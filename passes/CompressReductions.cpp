@@ -2,27 +2,27 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gradients that are sent in 16 bits cost half as much. What crosses devices is
-// 16 bits wide, the addition included; before and after it nothing changes.
+// Gradients in 16 bits cost half as much to send. The values between devices,
+// and their sum, are 16 bits wide; nothing changes before and after it.
 //
 //     g/reduce = _Reduce*(g)       g/reduce/scale = _Scale*(g) power=-1
 //         power=-1                 g/reduce/narrow = Cast*(g/reduce/scale)
 //                             →    g/reduce/sum = _Reduce*(g/reduce/narrow)
 //                                  g/reduce = Cast*(g/reduce/sum)
 //
-// A mean is divided before it is narrowed, so that the sum of what fits into
-// fp16 fits too. With error feedback each replica keeps what the rounding lost,
-// and adds it to its next gradient:
+// A mean is divided before it is narrowed, so that the sum of values that fit
+// into fp16 fits too. With error feedback each replica keeps its rounding
+// error, and adds it to its next gradient:
 //
 //     sum = AddV2*(g/reduce/scale, ReadVariableOp*(residual))
 //     g/reduce/narrow = Cast*(sum)
 //     keep = AssignVariableOp*(residual, Sub*(sum, Cast*(g/reduce/narrow)))
 //     g/reduce = Cast*(g/reduce/sum, ^keep)
 //
-// A residual is zero after whatever gives its variable the initial value, or
-// restores it; it is in no checkpoint. Its type is that of a sync-on-read sum.
+// A residual is zero after its variable gets the initial or a restored value;
+// it is in no checkpoint. Its type is that of a sync-on-read sum.
 //
-// The step is another one, by the rounding: a warning for each variable.
+// The rounding makes it another step: a warning for each variable.
 //
 // Relies on: insert-reductions, mirrored variables; fuse-reductions and
 // insert-collectives come later.
@@ -95,7 +95,7 @@ NodeId CompressReductions::cast(const Twine &Suffix, Endpoint From,
   return add(Suffix, op::Cast, From, Attrs);
 }
 
-/// Whether \p N is computed of what a file holds, and of nothing else.
+/// Returns true if \p N is computed from a file, and from nothing else.
 static bool isRestored(const Graph &G, NodeId N) {
   while (G.node(N).NumData == 1 &&
          (G.isOp(N, op::Identity) || G.node(N).Kind == Inserted::Identity))
@@ -104,8 +104,8 @@ static bool isRestored(const Graph &G, NodeId N) {
          G.isOp(N, op::RestoreSlice);
 }
 
-/// What gives \p Variables a value from outside of the step; none if nothing
-/// gives one of them the initial value.
+/// Returns the nodes that give \p Variables a value from outside of the step;
+/// none if one of them gets no initial value.
 SmallVector<NodeId, 4>
 CompressReductions::initializers(const ProgramFacts &Facts,
                                  ArrayRef<NodeId> Variables) const {
@@ -125,17 +125,19 @@ CompressReductions::initializers(const ProgramFacts &Facts,
   return Result;
 }
 
-/// Whether \p N gives the statistics of a batch norm, which are no gradient.
+/// Returns true if \p N computes statistics of a batch norm, which are no
+/// gradient.
 static bool isStatistics(const Graph &G, NodeId N) {
   return G.node(N).Kind == Inserted::Definition ||
          (G.opName(N).starts_with(op::FusedBatchNorm) &&
           !G.opName(N).contains("Grad"));
 }
 
-/// Adds the residual of the reduction at hand, which nothing assigns yet.
+/// Adds the residual of the reduction at hand, without an assignment of the
+/// step.
 NodeId CompressReductions::makeResidual(const ProgramFacts &Facts,
                                         unsigned Type) {
-  // Where the shape is not known, the first value is a scalar.
+  // If the shape is not known, the first value is a scalar.
   ShapeValue Shape;
   Shape.UnknownRank = !staticElements(Facts.Dims, {This, 0});
   auto Sizes = Facts.Dims.shape({This, 0});
@@ -191,7 +193,7 @@ void CompressReductions::compress(const ProgramFacts &Facts, NodeId N,
   Endpoint Sent{cast("/narrow", From, Type, Narrow), 0};
   AttrRun Sum;
   Sum.type("T", Narrow).string(CombineAttr, combine::Sum);
-  // What is assumed of the source holds of what it was scaled to.
+  // The scale that is assumed of the source, changed by the scaling.
   if (Assumed)
     Sum.integer(AssumedAttr, *Assumed + Power);
   NodeId All = G->insertNode((G->name(N) + "/sum").str(), ReduceOp, Sent, N,
@@ -253,7 +255,7 @@ PassResult CompressReductions::run(Module &M, DiagnosticEngine &D) {
     if ((Type == DT_FLOAT || Type == DT_DOUBLE) && !Its.Variables.empty())
       Found.push_back({N, std::move(Its)});
   }
-  // Names decide the order of what is said, not the order of nodes.
+  // Warnings are in the order of names, not of nodes.
   sort(Found, [&](const auto &A, const auto &B) {
     return G->name(A.first) < G->name(B.first);
   });

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Counts nodes by op, as a statistic of the pass: what a graph is made of, and,
-// between two other passes, what one of them made of it.
+// Counts nodes by op, as a statistic of the pass: the ops of a graph and,
+// between two other passes, the effect of one of them.
 //
 //     x = MatMul(a, b)   →   2 MatMul
 //     y = MatMul(x, b)       1 Relu

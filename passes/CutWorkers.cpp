@@ -2,22 +2,22 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Between-graph replication with parameter servers: of the graph that
-// expand-replicas writes for all tasks, the part that one worker runs in a
-// session of its own. What one worker gives another goes through a queue that
-// both have under one shared name, behind the number of the run, so that a
-// worker can be killed and started again (lib/lower/workers/Messages.h):
+// Between-graph replication with parameter servers: cuts from the graph that
+// expand-replicas writes for all tasks the part that one worker runs in a
+// session of its own. A value of another worker goes through a queue with a
+// shared name, behind the number of the run, so that a worker can be killed and
+// restarted (lib/program/forms/Messages.h):
 //
 //     g = MatMul(..) @/job:worker/task:1     worker 1: q/put =
 //     s = AddN(.., g) @/job:ps/task:0            QueueEnqueueV2(q, number, g)
 //                                        →   worker 0: s = AddN(.., q/get)
 //
-// A name of the step that can be run every worker has: the chief's has sent
-// what the others need before it is done, and another worker's sends what the
-// chief needs and has its value. A write of a variable waits until all workers
-// have read it and have given all that the step needs. Variables, their first
-// values and checkpoints are in all files, and what says when a session may be
-// prepared. The rest is in lib/lower/workers/Cut.cpp.
+// Every worker has each name of the step that can be run. The chief's is done
+// after it has sent what the others need. Another worker's sends what the chief
+// needs and has its value. A write of a variable waits until all workers have
+// read it and have sent all that the step needs. All files have the variables,
+// their first values and checkpoints, and the node that says when a session may
+// be prepared. The rest is in lib/lower/workers/Cut.cpp.
 //
 // Relies on: a graph for all tasks, as expand-replicas writes it, read again.
 //
@@ -51,8 +51,8 @@ public:
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 };
 
-/// Takes out of collections of names what this worker does not have, such as an
-/// iterator that the chief reads for all. \p Had are the names that were there.
+/// Removes names that this worker does not have from collections, such as an
+/// iterator that the chief reads for all. \p Had are the names before the cut.
 void pruneCollections(Module &M, const StringSet<> &Had) {
   const Graph &G = M.graph();
   auto IsGone = [&](StringRef Name) {
@@ -75,9 +75,10 @@ void pruneCollections(Module &M, const StringSet<> &Had) {
     M.setCollection(Key, Collection);
 }
 
-/// Adds what prepares a session of this worker, to be cut with the rest.
+/// Adds the node that prepares a session of this worker, to be cut with the
+/// rest.
 NodeId addLocalInit(Module &M) {
-  // Of a bare GraphDef nobody knows what is run.
+  // A bare GraphDef does not show what is run.
   auto Runs = M.metaGraph() ? localInit(M) : std::nullopt;
   if (!Runs)
     return NoNode;
@@ -91,10 +92,10 @@ NodeId addLocalInit(Module &M) {
   return Init;
 }
 
-/// Says when a session may be prepared, which has copies of variables take the
-/// values of these: when they have some. The names of those that have none, as
-/// TensorFlow asks for in the collection `ready_for_local_init_op`; a
-/// Supervisor knows of no other way.
+/// Adds the node that says when a session may be prepared: its preparation
+/// refreshes copies of variables, which must have values then. The node returns
+/// the names of variables without a value, as TensorFlow expects in the
+/// collection `ready_for_local_init_op`; a Supervisor knows no other way.
 void addReadyForLocalInit(Module &M, StringRef Host) {
   static constexpr StringLiteral Key = "ready_for_local_init_op";
   Graph &G = M.graph();

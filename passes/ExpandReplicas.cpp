@@ -2,15 +2,15 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The lowering for in-graph replication, always the last pass: what is written
-// has N copies of every per-replica node, replica i's on device i.
+// The lowering for in-graph replication, always the last pass: writes N copies
+// of every per-replica node, replica i's on device i.
 //
 //     x/split = _ToReplicas(x)        x/split = Split(dim, x) num_split=2
 //     y = MatMul*(x/split, w)    →    y = MatMul(x/split, w) @.../CPU:0
 //                                     replica_1/y = MatMul(x/split:1,
 //                                     w/replica_1)
 //
-// Nothing is cloned in memory: the program stays as it is and the writer
+// Nothing is cloned in memory: the program stays as it is, and the writer
 // multiplies it (lib/lower/expand/Expand.h).
 //
 // Relies on: a finished program, which check-replication proves.
@@ -41,13 +41,14 @@ public:
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 };
 
-/// Whether \p N is there to pass on its input.
+/// Returns true if \p N is there to pass on its input.
 static bool passesOn(const Graph &G, NodeId N) {
   return G.node(N).Flags & NF_ElidePrimary || G.isOp(N, ToReplicasOp) ||
          G.isOp(N, FromReplicasOp) || G.isOp(N, ScaleOp);
 }
 
-/// Whether the nodes from \p N on that are elided lead to one that is not.
+/// Returns true if the elided nodes from \p N on lead to one that is not
+/// elided.
 static bool isGrounded(const Graph &G, NodeId N) {
   for (NodeId Steps = 0; Steps < G.size(); ++Steps) {
     if (!passesOn(G, N))
@@ -61,7 +62,7 @@ static bool isGrounded(const Graph &G, NodeId N) {
   return false;
 }
 
-/// What \p N, which was inserted, takes and whose type nobody can say.
+/// Returns the source of the inserted node \p N if its type is not known.
 static std::optional<Endpoint> untypedSource(const Graph &G, NodeId N) {
   const Node &This = G.node(N);
   if (This.Kind == Inserted::No || This.Flags & NF_ElidePrimary ||

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Many small reductions cost more than one large: each has a latency of its
-// own. Those that can are packed into buckets, which are reduced as one:
+// Many small reductions cost more than one large one, since each has a latency
+// of its own. So reductions are packed into buckets, which are reduced as one:
 //
 //     a/reduce = _Reduce*(a)      a/reduce/flat = Reshape*(a, [-1])
 //     b/reduce = _Reduce*(b)      b/reduce/flat = Reshape*(b, [-1])
@@ -13,18 +13,18 @@
 //                                 a/reduce = Reshape*(parts:0, [2, 3])
 //                                 b/reduce = Reshape*(parts:1, [4])
 //
-// Members of a bucket are sums of one dtype, power and hint. Which variable a
-// sum is a gradient of gives its group (docs/Reductions.md); the bytes of a
-// bucket are an option. The first bucket has what the backward pass computes
+// Members of a bucket are sums of one dtype, power and hint. The variable of a
+// gradient gives its group (docs/Reductions.md); the bytes of a bucket are an
+// option. The first bucket has the gradients that the backward pass computes
 // first, so that it is on its way while the others are computed. Names break
-// ties and not the order of nodes.
+// ties, not the order of nodes.
 //
-// Who runs one member of a bucket runs all. So members have the same needs
+// A run of one member of a bucket runs all. So members have the same needs
 // (lib/infer/facts/Needs.h): one train op asks for no feed of another.
 //
-// No bucket waits for itself: a sum that is computed from reduced values comes
-// one stage after them, and a bucket has sums of one stage only. What runs
-// under a condition, or has a size that follows the batch, is left alone.
+// No bucket waits for itself: a sum that depends on reduced values is one stage
+// after them, and a bucket has sums of one stage only. Reductions under a
+// condition, or with a size that follows the batch, are left alone.
 //
 // The file is a little long because stages and buckets need each other.
 //
@@ -73,7 +73,7 @@ private:
     uint32_t Level;
     int64_t Elements;
   };
-  /// What members of one bucket have in common.
+  /// The properties that members of one bucket share.
   struct Key {
     int64_t Group;
     uint32_t Stage;
@@ -95,18 +95,18 @@ private:
 
   Graph *G = nullptr;
   std::vector<bool> IsMember;  ///< By node.
-  std::vector<uint32_t> Level; ///< By node: the longest way to it.
-  std::vector<uint32_t> Stage; ///< By node: members one after the other.
+  std::vector<uint32_t> Level; ///< By node: the longest path to it.
+  std::vector<uint32_t> Stage; ///< By node: members that wait for each other.
   std::map<Key, std::vector<Member>> Found;
   std::map<std::string, NodeId> Constants;
   unsigned Buckets = 0;
 };
 
-/// How late each node is, in nodes and in members that wait for each other.
+/// Finds how late each node is: levels count nodes, stages count members.
 void FuseReductions::findStages(const ProgramFacts &Facts) {
   Level.assign(G->size(), 0);
   Stage.assign(G->size(), 0);
-  // What a loop carries is there after the first iteration.
+  // A loop carries values, which take another turn.
   TurnLimit Limit("the stages of sums", 2 + uint64_t(G->size()));
   for (NodeId Again = 0; Again != NoNode;) {
     Limit.turn([&] { return G->name(Again).str(); });
@@ -124,7 +124,7 @@ void FuseReductions::findStages(const ProgramFacts &Facts) {
       if (Late == Stage[N])
         continue;
       Stage[N] = Late;
-      // A reader that comes before what it reads is the start of a loop.
+      // A reader that stands before its source is the start of a loop.
       if (G->anyUse(N, [&](Use U) { return Seen[U.User]; }))
         Again = N;
     }
@@ -189,7 +189,7 @@ NodeId FuseReductions::add(const Twine &Name, StringRef Op,
   return N;
 }
 
-/// A constant, which those of the same name and value share.
+/// Returns a constant, one for all uses of the same name and value.
 NodeId FuseReductions::constant(const Twine &Name, ArrayRef<int64_t> Shape,
                                 ArrayRef<int64_t> Values, NodeId After) {
   auto [It, New] = Constants.try_emplace(Name.str(), NoNode);

@@ -10,10 +10,9 @@
 //
 // TensorFlow does the same before it runs a graph, so the step stays what it
 // is: this is a normal form of the input. The certificate takes its snapshot of
-// the input behind this pass; that the normal form computes what the input does
-// is tested against TensorFlow by itself. Functions that others call (the map
-// function of a dataset, what is marked _noinline) are left alone, and the
-// library stays as it is.
+// the input after this pass; tests compare the normal form with TensorFlow.
+// Functions that other ops call (the map function of a dataset), or that are
+// marked _noinline, are left alone, and the library stays as it is.
 //
 // Relies on: nothing; runs before all passes.
 //
@@ -47,7 +46,8 @@ public:
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 };
 
-/// The nodes of the tensors that \p Fetch, collections and signatures name.
+/// Returns options that keep the tensors of \p Fetch, collections and
+/// signatures.
 InlineOptions keptNames(const Module &M, ArrayRef<std::string> Fetch) {
   InlineOptions Options;
   Options.Kept = M.declaredNames();

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sums the gradient of a shared variable in a conditional accumulator where the
-// variable is, as parameter servers do:
+// Sums the gradient of a shared variable in a conditional accumulator on the
+// device of the variable, as parameter servers do:
 //
 //     s = _FromReplicas(g) sum        acc = ConditionalAccumulator() @D
 //     m = _Scale(s) power=-1          ready = NoOp(^g)
@@ -13,15 +13,15 @@
 //                                         ^put) @D
 //                                     m = _Scale(s) power=-1
 //
-// It is the sum and a scale, and no mean: a mean is over what was put. The step
-// of what is put is the largest number, since what is older than the
-// accumulator is dropped without a word. `ready` lets no replica put before all
-// have a gradient: a run that fails before leaves nothing in the accumulator,
-// which the next run would take.
+// The accumulator sums, and a scale follows: its own mean would be over the
+// number of puts. Each put has the largest step number, since an accumulator
+// silently drops older values. `ready` lets no replica put before all have a
+// gradient: a run that fails before leaves no value in the accumulator, which
+// the next run would take.
 //
-// Kernels are those of CPUs, for half, float and double; on a GPU's host if the
-// variable is on a GPU. Other sums are added. So are rows concatenated: a
-// SparseConditionalAccumulator merges indices that are sorted and unique only.
+// The kernels are for CPUs, and for half, float and double; if the variable is
+// on a GPU, they run on its host. Other sums are added. Rows are concatenated:
+// a SparseConditionalAccumulator merges only sorted and unique indices.
 //
 // Relies on: merged gradients (merge-fetches).
 //
@@ -64,7 +64,8 @@ private:
   std::string Device;
 };
 
-/// The shared variable whose gradient \p Sum, or a power of N times it, is.
+/// Returns the shared variable whose gradient is \p Sum, or a power of N times
+/// it.
 NodeId InsertAccumulators::variableFor(NodeId Sum) const {
   NodeId Found = NoNode;
   G->anyUse(Sum, [&](Use U) {

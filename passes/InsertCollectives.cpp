@@ -12,29 +12,29 @@
 //                gate = NoOp(^c)                      waits for all members
 //                r = Identity*(c, ^gate)              what users read
 //
-// Adding runs in any order and cannot hang; `auto` uses it unless a variable
-// asks for NCCL on GPUs. The gate makes whatever reaches one member run all of
-// them: a collective of which a run holds only a part blocks. So it does where
-// TensorFlow may put members on one device for want of others (soft placement):
-// the step fails then after `collective-timeout` seconds, in TensorFlow of 2.4
-// or later. Keys follow the order of names, so they do not depend on the order
-// of nodes.
+// Adding works in any order and cannot hang; `auto` uses it unless a variable
+// asks for NCCL on GPUs. The gate makes a run that reaches one member run all
+// members: a collective blocks if only some of them run. It also blocks if
+// TensorFlow puts members on one device for lack of others (soft placement).
+// Then the step fails after `collective-timeout` seconds, in TensorFlow 2.4 or
+// later. Keys follow the order of names, so they do not depend on the order of
+// nodes.
 //
 //   workers      c = CollectiveReduce*(g), gate and r as above, also for
 //                m = _FromReplicas(g) combine=sum     a value that exists once:
 //                m = _FromReplicas(r) combine=pick    each worker has it
 //
-// Rows that are gathered are concatenated where the devices are listed in
-// another order than TensorFlow has the members of a group in.
+// Gathered rows are concatenated instead if the devices are listed in another
+// order than that of TensorFlow's group members.
 //
-// `workers` is for one graph in each process, where nothing is added for
-// others. Rows that are only fetched stay a concat.
+// `workers` is for one graph in each process, where no replica adds for others.
+// Rows that are only fetched stay a concat.
 //
 // The file is long because all forms share one reading of a reduction.
 //
 // Relies on: shapes that are equal on all replicas, which the types prove. Rows
-// of which each replica has another number (uneven) are gathered by their
-// lengths (lib/program/forms/LengthGather.h), or by adding.
+// whose number differs by replica (uneven) are gathered by their lengths
+// (lib/program/forms/LengthGather.h), or by adding.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,7 +63,7 @@ namespace {
 
 constexpr int64_t GroupKey = 1;
 
-/// Whether collectives of all kinds take \p Type.
+/// Returns true if collectives of all kinds take \p Type.
 bool hasKernel(unsigned Type) {
   return Type == DT_FLOAT || Type == DT_DOUBLE || Type == DT_HALF ||
          Type == DT_INT32 || Type == DT_INT64;
@@ -80,7 +80,7 @@ public:
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 
 private:
-  /// What the attributes of a reduction say.
+  /// The attributes of a reduction.
   struct Form {
     bool Gather = false;
     unsigned Type = DT_INVALID;
@@ -89,7 +89,7 @@ private:
     StringRef Combine;
     std::optional<int64_t> Assumed;
     StringRef Hint;             ///< Empty: none.
-    bool HasCollective = false; ///< The CPU kernels take it.
+    bool HasCollective = false; ///< Set if the CPU kernels take it.
   };
 
   void read(NodeId N);
@@ -114,8 +114,8 @@ private:
   Graph *G = nullptr;
   unsigned Replicas = 0;
   bool Workers = false, GathersInOrder = false;
-  /// Most reductions have one and the same run of attributes: it is read once
-  /// and stripped once.
+  /// Most reductions have one and the same run of attributes: it is read and
+  /// stripped once.
   StringRef LastAttrs, Stripped;
   Form This;
   SmallString<128> Name;
@@ -155,7 +155,7 @@ StringRef InsertCollectives::nameOf(NodeId N, StringRef Suffix) {
   return Name;
 }
 
-/// The reduction's node stays, as what its users read.
+/// Turns the reduction's node into an Identity, which its users go on reading.
 void InsertCollectives::becomeIdentity(NodeId N, ArrayRef<Endpoint> Inputs) {
   Node &Reduction = G->node(N);
   if (Stripped.empty()) {
@@ -195,7 +195,8 @@ void InsertCollectives::add(NodeId N) {
   becomeIdentity(N, Endpoint{Result, 0});
 }
 
-/// Adds the member for what \p N reads, and the gate; what an Identity takes.
+/// Adds the member for the input of \p N, and the gate. Returns the inputs of
+/// the Identity that \p N becomes.
 std::array<Endpoint, 2> InsertCollectives::member(NodeId N,
                                                   int64_t InstanceKey) {
   Endpoint Source = G->input(N, 0);
@@ -227,7 +228,7 @@ std::array<Endpoint, 2> InsertCollectives::member(NodeId N,
       G->insertNode(nameOf(N, "/member"),
                     This.Gather ? op::CollectiveGather : op::CollectiveReduce,
                     Source, Source.Node, Attrs);
-  // A merged value is a reduction, of what it is read from.
+  // A merged value is a reduction of its source.
   Inserted Kind = G->node(N).Kind;
   if (Kind == Inserted::Merge)
     Kind = This.Gather ? Inserted::Gather : Inserted::Reduce;
@@ -240,7 +241,7 @@ std::array<Endpoint, 2> InsertCollectives::member(NodeId N,
   return {Endpoint{Member, 0}, Endpoint{Gate, ControlPort}};
 }
 
-/// Multiplies what users of \p N read, unless the members divide.
+/// Multiplies the value that users of \p N read, unless the members divide.
 void InsertCollectives::scale(NodeId N) {
   if (This.Power == 0 || divides())
     return;
@@ -258,7 +259,7 @@ void InsertCollectives::collective(NodeId N, int64_t InstanceKey) {
   scale(N);
 }
 
-/// The number of rows is gathered before the rows, which need two keys.
+/// Gathers the number of rows before the rows, which takes two keys.
 void InsertCollectives::gatherUneven(NodeId N, int64_t Rank,
                                      int64_t &InstanceKey) {
   gatherByLengths(*G, N, Rank, [&](Endpoint E, StringRef Suffix) {
@@ -272,7 +273,8 @@ void InsertCollectives::gatherUneven(NodeId N, int64_t Rank,
   LastAttrs = {};
 }
 
-/// What exists once becomes what every worker has of a collective.
+/// Makes the unreplicated \p N take the result of a collective that each worker
+/// has.
 void InsertCollectives::pick(NodeId N, int64_t InstanceKey) {
   std::array<Endpoint, 2> Inputs = member(N, InstanceKey);
   NodeId Result =
@@ -287,9 +289,9 @@ void InsertCollectives::pick(NodeId N, int64_t InstanceKey) {
   scale(N);
 }
 
-/// Whether the merged value \p N is one of a collective between workers. Equal
-/// values are none, nor are rows that are fetched or split again; what has no
-/// collective and is only fetched, split-workers writes.
+/// Returns true if the merged value \p N needs a collective between workers.
+/// Equal values need none, nor do rows that are fetched or split again.
+/// split-workers writes merges that have no collective and are only fetched.
 bool InsertCollectives::merges(NodeId N) const {
   StringRef Combine = G->stringAttr(N, CombineAttr).value_or(combine::Pick);
   if (Combine == combine::Pick)
@@ -301,9 +303,9 @@ bool InsertCollectives::merges(NodeId N) const {
       N, [&](Use U) { return G->isData(U) && !G->isOp(U.User, ToReplicasOp); });
 }
 
-/// How long a member waits; empty: for ever. Between processes that is as long
-/// as it takes until all have started. Older TensorFlows than 2.4 do not know
-/// it, and what they exported is for them.
+/// Returns the time that a member waits; empty: for ever. Between processes it
+/// waits until all have started. TensorFlow before 2.4 does not know the
+/// attribute, and a graph that it exported is for it.
 std::string InsertCollectives::timeoutAttr() const {
   constexpr unsigned VersionsField = 4;
   constexpr int Since = 561;
@@ -317,7 +319,7 @@ std::string InsertCollectives::timeoutAttr() const {
   return Seconds.SerializeAsString();
 }
 
-/// Writes on each reduction what its variable asks for.
+/// Writes the hint of its variable on each reduction.
 void InsertCollectives::findHints(Module &M, ArrayRef<NodeId> Found) {
   const ProgramFacts &Facts = programFacts(M);
   for (NodeId N : Found) {
@@ -329,8 +331,8 @@ void InsertCollectives::findHints(Module &M, ArrayRef<NodeId> Found) {
   }
 }
 
-/// The number of axes of what is gathered unevenly along the first, where
-/// collectives can.
+/// Returns the number of axes of each tensor that is gathered unevenly along
+/// the first axis, if collectives can gather it.
 DenseMap<NodeId, int64_t>
 InsertCollectives::findUneven(Module &M, ArrayRef<NodeId> Found) {
   DenseMap<NodeId, int64_t> Result;
@@ -341,7 +343,7 @@ InsertCollectives::findUneven(Module &M, ArrayRef<NodeId> Found) {
     const ProgramFacts &Facts = programFacts(M);
     unsigned Type = G->typeAttr(N, "T").value_or(DT_INVALID);
     auto Shape = Facts.Dims.shape(G->input(N, 0));
-    // What a loop carries is not proved (lib/program/forms/LengthGather.h).
+    // Values of loops are not proved (lib/program/forms/LengthGather.h).
     if (Shape && !Shape->empty() && Shape->size() <= 16 && hasKernel(Type) &&
         !LoopInfo::find(*G, Facts.Order))
       Result[N] = static_cast<int64_t>(Shape->size());
@@ -349,7 +351,7 @@ InsertCollectives::findUneven(Module &M, ArrayRef<NodeId> Found) {
   return Result;
 }
 
-/// The reductions and gathers, by name, and what workers merge.
+/// Returns the reductions and gathers, and the merges of workers, by name.
 std::vector<NodeId> InsertCollectives::findExchanges() const {
   enum : uint8_t { Other, Exchange, Merge };
   PerOp Roles(*G, [&](StringRef Op, const OpDef *) {
@@ -368,11 +370,11 @@ std::vector<NodeId> InsertCollectives::findExchanges() const {
   return Found;
 }
 
-/// Gives \p N, which was read, its form. \p Rank is not 0 if its rows are
-/// gathered unevenly.
+/// Gives \p N, whose attributes were read, its form. \p Rank is not 0 if its
+/// rows are gathered unevenly.
 void InsertCollectives::giveForm(NodeId N, bool Add, int64_t Rank,
                                  int64_t &InstanceKey) {
-  // What is computed once is no collective: its result is in one place.
+  // An unreplicated reduction is no collective: its result is in one place.
   bool IsOnce = G->node(N).Count == Copies::Once;
   if (Rank == 0 && !Workers && (Add || !This.HasCollective || IsOnce)) {
     add(N);

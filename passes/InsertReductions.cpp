@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one place that decides where replicas exchange values. The replication
+// The only pass that decides where replicas exchange values. The replication
 // types say what must hold (a write takes the global value, a square root takes
-// no partial sum); this pass inserts what they demand:
+// no partial sum); this pass inserts the collectives that they request:
 //
 //     g = MatMul*(x, dy)                  g = MatMul*(x, dy)
 //                                         g/reduce = _Reduce*(g) power=-1
@@ -15,17 +15,16 @@
 //   _Gather   the rows of all replicas, for one user (a de-duplication)
 //   _Scale    times a power of the number of replicas
 //
-// Three things are settled before, since what follows from them shows in types:
-// a longest length that sizes are made of is reduced where it is computed, a
-// Squeeze of all axes of one element gets the axes that the whole batch loses,
-// and what a loop decides by is computed on the rows of all replicas
-// (lib/rewrite/LoopConditions.h).
+// Three things come first, since types depend on them. The longest length that
+// sizes depend on is reduced where it is computed. A Squeeze of all axes of one
+// element gets the axes that the whole batch loses. The condition of a loop is
+// computed on the rows of all replicas (lib/rewrite/LoopConditions.h).
 //
-// Whether a gradient is averaged or added is the scale of its type: it is found
-// and not configured. --grad says it by hand. Writes that no rule relates have
-// the aggregation of their variable, or the mean of what is nearest to a
-// gradient, with a warning (lib/rewrite/UnprovedWrites.h). What would make the
-// copies of a variable differ all the same is an error.
+// The scale of its type says if a gradient is averaged or added: it is
+// inferred, not configured. --grad sets it by hand. Writes that no rule relates
+// get the aggregation of their variable, or the mean of the tensor nearest to a
+// gradient, with a warning (lib/rewrite/UnprovedWrites.h). If copies of a
+// variable would differ all the same, that is an error.
 //
 // Relies on: lib/infer/types/Types.h; variables decided.
 //
@@ -94,7 +93,7 @@ void InsertReductions::reduce(Endpoint Source, StringRef Combine, int Power,
   count(Reductions, "reductions");
 }
 
-/// --grad=VAR=TENSOR,mean|sum: the user says what TENSOR is.
+/// Applies --grad=VAR=TENSOR,mean|sum: the user says how TENSOR is reduced.
 bool InsertReductions::userGradients() {
   for (StringRef Rule : *Options.Grad) {
     auto [Var, Rest] = Rule.split('=');
@@ -130,8 +129,9 @@ bool InsertReductions::userGradients() {
   return true;
 }
 
-/// A longest length is a size that replicas have to share: what depends on it
-/// is related then, which may be what another one is made of.
+/// Reduces longest lengths, which are sizes that replicas have to share. Values
+/// that depend on one are related only then, and another length may depend on
+/// these.
 void InsertReductions::shareSizes(Module &M) {
   for (bool Any = true; Any;) {
     Any = false;
@@ -146,8 +146,8 @@ void InsertReductions::shareSizes(Module &M) {
   }
 }
 
-/// A Squeeze of all axes of one element would drop the rows of a replica that
-/// has one: it gets the axes that the whole batch loses.
+/// Names the axes of a Squeeze of all axes of one element, which would drop the
+/// rows of a replica that has one: it gets the axes that the whole batch loses.
 void InsertReductions::nameAxes(Module &M) {
   uint32_t Op = 0;
   while (Op < G->numOps() && G->opNameOf(Op) != op::Squeeze)
@@ -175,7 +175,7 @@ void InsertReductions::nameAxes(Module &M) {
   Changed |= Any;
 }
 
-/// Makes writes that no rule relates equal on all replicas. Returns whether
+/// Makes writes that no rule relates equal on all replicas. Returns true if
 /// there was anything to do.
 bool InsertReductions::repair(Module &M, const ProgramFacts &Facts,
                               const ReductionReport &Report) {
@@ -198,8 +198,8 @@ bool InsertReductions::repair(Module &M, const ProgramFacts &Facts,
   return !Repairs.empty();
 }
 
-/// Refuses updates of copies, or by replicas, in a loop: nothing is exchanged
-/// there, and copy 0 of an update cannot wait for those of other loops.
+/// Refuses updates of copies, or by replicas, in a loop: replicas exchange no
+/// values there, and copy 0 of an update cannot wait for copies in other loops.
 void InsertReductions::refuseUpdatesInLoops(const ProgramFacts &Facts) {
   std::unique_ptr<LoopInfo> Loops = LoopInfo::find(*G, Facts.Order);
   if (!Loops)
@@ -299,7 +299,7 @@ PassResult InsertReductions::run(Module &M, DiagnosticEngine &D) {
     Changed |= Kept.Any;
     Facts = &programFacts(M);
   }
-  // What is settled may show what else is not.
+  // A repair may show other writes that need one.
   for (unsigned Round = 0; Round < 4 && repair(M, *Facts, Report); ++Round)
     Facts = &programFacts(M);
   // Workers, which have one copy each, do not wait.
@@ -316,7 +316,7 @@ PassResult InsertReductions::run(Module &M, DiagnosticEngine &D) {
   keepFacts(M);
   Spread Work = spreadOf(*G, *Facts, Options.MinSpread != 0);
   Statistics["nodes computed once"] += Work.OnceNodes;
-  // One replica has it all.
+  // One replica does all the work.
   if (Replicas > 1 && !Report.sayOfSpread(Work, Kept.Causes, Options.MinSpread))
     return PassResult::Failure;
   return Changed ? PassResult::Changed : PassResult::Unchanged;

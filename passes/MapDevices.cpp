@@ -2,17 +2,17 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Moves what is on one device to another, in the graph and in the functions of
+// Moves nodes from one device to another, in the graph and in the functions of
 // its library: graphs outlive the machines that they were made on.
 //
 //     map=/gpu:0=/cpu:0
 //     y = MatMul(x, w) @/job:a/device:GPU:0  →  y = MatMul(x, w)
 //                                                   @/job:a/device:CPU:0
 //
-// A rule is for every device that has all parts of the name before its `=`, and
-// changes these parts; behind it there may be nothing. The first rule that fits
-// counts. What is computed stays what it is, so this is a normal form of the
-// input.
+// A rule applies to every device that has all parts of the name before its `=`,
+// and changes these parts; the name behind it may be empty. The first rule that
+// matches counts. The computation stays the same, so this is a normal form of
+// the input.
 //
 // Relies on: nothing.
 //
@@ -43,9 +43,9 @@ public:
 
 private:
   struct Rule {
-    std::string Text; ///< Before the `=`.
+    std::string Text; ///< The text before the `=`.
     DeviceName Old, New;
-    bool Fits = false; ///< A node.
+    bool Fits = false; ///< Set if a device matches.
   };
 
   bool read(DiagnosticEngine &Diags);
@@ -71,7 +71,7 @@ bool MapDevices::read(DiagnosticEngine &Diags) {
   return true;
 }
 
-/// What becomes of \p Device, if anything does.
+/// Returns the new device for \p Device, if a rule matches it.
 std::optional<std::string> MapDevices::mapped(StringRef Device) {
   auto Its = DeviceName::parse(Device);
   if (Device.empty() || !Its)

@@ -12,11 +12,11 @@
 //
 // and their gradients follow them, under an id of their own. Before
 // tpu-replicate there is no computation: ids are counted in the whole graph,
-// and what tpu-replicate makes a computation of keeps them. Nodes of function
-// bodies have ids of the computation that calls the function.
+// and nodes that tpu-replicate puts into a computation keep them. Nodes of
+// function bodies have ids of the computation that calls the function.
 //
-// Relies on: lib/lower/tpu/HostClusters.h; a graph that TensorFlow marked will
-// do.
+// Relies on: lib/lower/tpu/HostClusters.h; a graph that TensorFlow marked is
+// accepted too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -69,7 +69,7 @@ public:
 private:
   struct Pattern {
     StringRef Text;
-    std::optional<GlobPattern> Function; ///< For nodes of bodies.
+    std::optional<GlobPattern> Function; ///< Set for nodes of bodies.
     std::optional<GlobPattern> Node;     ///< None: Text is a type.
     bool Met = false;
     bool matches(StringRef Name, StringRef Op) const {
@@ -94,7 +94,7 @@ private:
   std::vector<Pattern> Patterns;
   std::optional<HostClusters> Hosts;
   std::optional<FunctionLibrary> Library;
-  /// Functions that are called, and the computations that do.
+  /// Functions that are called, and the computations that call them.
   std::map<std::string, std::set<uint32_t>> Bodies;
   std::vector<NodeId> Nodes;
   std::vector<std::pair<std::string, int>> NodesOfBodies;
@@ -166,11 +166,11 @@ void MarkOutsideCompilation::findBodies(const Graph &G) {
   }
 }
 
-/// Whether an op that \p P matches is to be marked.
+/// Returns true if an op that \p P matches is to be marked.
 bool MarkOutsideCompilation::take(Pattern &P, const Twine &Name,
                                   bool IsMarked) {
   P.Met = true;
-  // All of a type: what is on the host already is meant as well.
+  // A type means all its ops, also those that are on the host already.
   if (IsMarked && P.Node)
     D->error(Name.str(), "this op is marked already: it can be in one host "
                          "cluster only");
@@ -195,8 +195,8 @@ void MarkOutsideCompilation::selectInBodies(bool Within) {
   }
 }
 
-/// Nothing is what \p P says. A list of types may be that of many models, so
-/// that an op which TensorFlow has need not be in this one.
+/// Reports that no node matches \p P. A list of types may serve several models,
+/// so a known op need not be in this one.
 void MarkOutsideCompilation::sayUnmet(const Pattern &P) {
   std::string Text = P.Text.str();
   if (P.Node) {
@@ -213,7 +213,7 @@ void MarkOutsideCompilation::sayUnmet(const Pattern &P) {
   }
 }
 
-/// Chooses ops of computations, or of the rest if none of these is meant.
+/// Chooses ops of computations, or of the rest if patterns match none of these.
 bool MarkOutsideCompilation::select(const Graph &G) {
   auto Met = [](const Pattern &P) { return P.Met; };
   for (bool Within : {true, false}) {
@@ -238,7 +238,7 @@ bool MarkOutsideCompilation::select(const Graph &G) {
   return D->errorCount() == 0;
 }
 
-/// Gives what was chosen the next id of its computation.
+/// Gives the chosen nodes the next id of their computation.
 bool MarkOutsideCompilation::mark(Graph &G) {
   for (NodeId N : Nodes)
     Hosts->mark(N, utostr(Hosts->nextId(Hosts->of(N))));

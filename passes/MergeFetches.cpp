@@ -2,24 +2,24 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// What leaves the replicas becomes the value of the single-device step under
-// its original name: fetches, results that nothing reads, and what ops that
-// exist once take from a replica.
+// Gives a value that leaves the replicas the value of the single-device step,
+// under its original name: fetches, results that no node reads, and inputs of
+// unreplicated ops.
 //
 //     loss = Mean*(x/split, i)         replica/loss = Mean*(x/split, i)
 //     ScalarSummary(tag, loss)    →    loss/merged =
-//     _FromReplicas(replica/loss)
+//                                          _FromReplicas(replica/loss)
 //                                      loss = _Scale(loss/merged) power=-1
 //                                      ScalarSummary(tag, loss)
 //
 // Equal values are picked from replica 0, partial ones are combined, rows are
 // concatenated. A node whose local value is not the global one loses its name:
-// copy i is `replica_<i>/<name>`, so that asking for an undeclared name fails
-// instead of giving a shard.
+// copy i is `replica_<i>/<name>`, so that a fetch of an undeclared name fails
+// instead of returning a shard.
 //
-// Which tensors are fetched is in lib/rewrite/Fetches.h. The file is long
-// because values and names change hands at once: which node has a name depends
-// on all that was merged.
+// lib/rewrite/Fetches.h finds the fetched tensors. The file is long because
+// values and names change hands at once: which node has a name depends on all
+// merges.
 //
 // Relies on: replication types; reductions inserted.
 //
@@ -73,13 +73,14 @@ private:
   const ProgramFacts *Facts = nullptr;
   /// For lookups only: it has no order.
   DenseMap<std::pair<NodeId, uint32_t>, Endpoint> Merged;
-  std::set<NodeId> Causes; ///< Origins that were warned of.
+  std::set<NodeId> Causes; ///< Origins that a message named.
   std::string Scope;       ///< See copyScope.
   uint64_t *MergedCount = nullptr;
 };
 
-/// A constant with the size of the batch may meet rows of one replica where
-/// nobody sees to it, not even in what is never run.
+/// Warns about the unread result \p N of unknown size: a constant with the size
+/// of the batch may meet the rows of one replica there, even if \p N never
+/// runs.
 void MergeFetches::warnLost(NodeId N) {
   ReplicationType Type = Facts->Types.number({N, 0});
   if (Type.Cause != NoNode && !Causes.insert(Type.Cause).second)
@@ -94,7 +95,7 @@ void MergeFetches::warnLost(NodeId N) {
         {originName(*G, Type.Cause).str(), Facts->Types.reason(Type.Cause)});
 }
 
-/// Whether all outputs of copy 0 are global values.
+/// Returns true if all outputs of copy 0 are global values.
 bool MergeFetches::isGlobalName(NodeId N) const {
   for (uint32_t Port = 0; Port < Facts->Dims.numOutputs(N); ++Port)
     if (!Facts->Types.number({N, Port}).isTrue())
@@ -128,7 +129,7 @@ void MergeFetches::refuseVarying(Endpoint E, StringRef What) {
         {originName(*G, Type.Cause).str(), Facts->Types.reason(Type.Cause)});
 }
 
-/// The global value of a per-replica tensor, as a node that exists once.
+/// Returns the global value of a per-replica tensor, as an unreplicated node.
 Endpoint MergeFetches::merge(Endpoint E, bool Picked) {
   auto [It, New] = Merged.try_emplace({E.Node, E.Port});
   if (!New)
@@ -157,7 +158,7 @@ void MergeFetches::nameMerged(NodeId N) {
     Values.push_back(It->second);
   }
   G->setStringAttr(N, OriginAttr, Name);
-  // What is called after a variable is called after its copy.
+  // A node that is named after a variable is now named after its copy.
   size_t Split = G->node(N).NameSplit;
   if (G->node(N).Plan == Policy::Replicated || Split >= Name.size())
     Split = 0;
@@ -182,14 +183,15 @@ void MergeFetches::nameMerged(NodeId N) {
   G->node(All).Kind = Inserted::Identity;
 }
 
-/// Whether nothing says what the replicas have together of \p E, of \p Type.
+/// Returns true if no rule gives \p E, of \p Type, a global value.
 bool MergeFetches::hasNoValue(Endpoint E, ReplicationType Type) const {
   return Type.isVarying() && !hasWholeSizes(*Facts, E) &&
          Facts->Types.blocks(E) == 0 &&
          (!Facts->Types.isByPolicy(Type) || hasNoAggregate(*G, *Facts, E));
 }
 
-/// Merges what ops take that exist once. Returns whether there was anything.
+/// Merges per-replica inputs of unreplicated ops. Returns true if there were
+/// any.
 bool MergeFetches::mergeForOnce(const Fetches &Found) {
   bool Any = false;
   for (NodeId User : Facts->Order) {
@@ -224,7 +226,7 @@ bool MergeFetches::mergeForOnce(const Fetches &Found) {
   return Any;
 }
 
-/// Merges fetches. Returns whether there was anything.
+/// Merges fetches. Returns true if there were any.
 bool MergeFetches::mergeFetched(const Fetches &Found) {
   bool Any = false;
   for (const auto &[Tensor, Named] : Found.tensors()) {
@@ -236,7 +238,7 @@ bool MergeFetches::mergeFetched(const Fetches &Found) {
     if (Facts->Vars.variableOf(E) != NoNode || (Type.isTrue() && !Picked))
       continue;
     if (hasNoValue(E, Type)) {
-      // A name that nobody gave has no value.
+      // A fetch that the user did not name may have no value.
       if (Named || hasNoAggregate(*G, *Facts, E))
         refuseVarying(E, "this fetch");
       continue;
@@ -250,7 +252,7 @@ bool MergeFetches::mergeFetched(const Fetches &Found) {
 }
 
 /// Takes the names of nodes before \p End whose local value is not the global
-/// one. Returns whether there were any.
+/// one. Returns true if there were any.
 bool MergeFetches::nameLocals(const Fetches &Found, NodeId End) {
   bool Any = false;
   std::vector<std::string> Gone;
@@ -259,7 +261,7 @@ bool MergeFetches::nameLocals(const Fetches &Found, NodeId End) {
         G->node(N).Flags & NF_LocalName || G->node(N).Kind == Inserted::Split ||
         Facts->Types.readsUnaggregated(N))
       continue;
-    // Few are merged, so that is looked up last.
+    // Few nodes are merged, so this is looked up last.
     if (isGlobalName(N) && !(Found.isPicked({N, 0}) && Merged.count({N, 0})))
       continue;
     bool IsMerged = Merged.count({N, 0});
@@ -333,8 +335,8 @@ PassResult MergeFetches::run(Module &M, DiagnosticEngine &D) {
     Found.addForward();
   NodeId End = G->size();
   auto Named = find_if(Found.tensors(), [](const auto &T) { return T.second; });
-  // One replica is fed the batch as it is, and so is a step that is computed
-  // once as a whole.
+  // One replica is fed the whole batch, and so is a step that is computed once
+  // as a whole.
   auto IsSplit = [&](NodeId N) {
     return G->isLive(N) && G->node(N).Kind == Inserted::Split;
   };

@@ -10,21 +10,22 @@
 //                                          w/Assign = AssignVariableOp*(w, ..)
 //     y = MatMul*(x/split, read)           read = ReadVariableOp*(w)
 //
-// The initial value exists once, so that copies start equal even when it is
+// The initial value is unreplicated, so that copies start equal even if it is
 // random; copy 0 takes it as it is, the others through an Identity on their
 // device. Writers (restore, assignments) reach every copy because they are
-// per-replica too, and copy 0 of a writer waits for the others, so whatever ran
-// the writer in the input writes all copies.
+// per-replica too. Copy 0 of a writer waits for the others, so a run of the
+// writer's name writes all copies.
 //
-// A variable that no replica uses in place, and whose value no replica reads
-// except as a scalar (counters, learning rates), stays once unless a rule names
-// it, or replicas take so many reads of it (beta powers, once for each variable
-// that is trained) that to send them costs more than to write copies.
+// A variable stays unreplicated if no replica uses it in place and replicas
+// read it only as a scalar (counters, learning rates). It gets copies all the
+// same if a rule names it, or if replicas have so many reads of it (beta
+// powers, one for each trained variable) that sending them costs more than
+// writing copies.
 //
-// So it is with sync-on-read variables, whose copies each replica writes for
-// itself (lib/infer/types/VariableStates.cpp): one that the graph declares and
-// no replica writes, as a metric of the learning rate, stays once. And with
-// replicated ones, whose copies are called `<v>/<i>` and take the initial value
+// Sync-on-read variables get copies too, which each replica writes for itself
+// (lib/infer/types/VariableStates.cpp). One that the graph declares and no
+// replica writes, as a metric of the learning rate, stays unreplicated. Copies
+// of replicated variables are called `<v>/<i>` and take the initial value
 // itself.
 //
 // Relies on: policies (assign-strategy), per-replica nodes (replicate).
@@ -76,10 +77,10 @@ private:
 
   Graph *G = nullptr;
   const VariableIndex *Vars = nullptr;
-  DenseSet<NodeId> Named; ///< By a rule.
+  DenseSet<NodeId> Named; ///< Variables that a rule names.
   unsigned Replicas = 0;
   bool SpreadsScalars = false;
-  /// As many reads of a scalar are sent rather than copies written.
+  /// Up to as many reads of a scalar are sent instead of writing copies.
   static constexpr unsigned FewReads = 2;
   uint64_t *Mirrored = nullptr;
 };
@@ -104,21 +105,21 @@ bool MirrorVariables::replicasUse(NodeId Var) const {
     } else if (G->isPerReplica(U.User) || G->anyUse(U.User, [&](Use Reader) {
                  return G->isData(Reader) && G->isPerReplica(Reader.User);
                })) {
-      // What reads the value, itself or through one op.
+      // The user reads the value, itself or through one op.
       IsRead = true;
       ++NumReads;
     }
   });
   if (Result || !IsRead)
     return Result;
-  // A read by replicas is sent to each of them, and so is a write to copies.
+  // A read by replicas is sent to each of them, as a write is sent to copies.
   if (NumReads > std::max(FewReads, NumWrites) && SpreadsScalars)
     return true;
   auto Shape = G->shapeAttr(Var, "shape");
   return !Shape || Shape->UnknownRank || !Shape->Dims.empty();
 }
 
-/// The copies of a replicated variable have names that others look for.
+/// Checks the names of copies of a replicated variable: others look for them.
 bool MirrorVariables::checkCopyNames(NodeId Var,
                                      DiagnosticEngine &Diags) const {
   if (G->node(Var).Plan != Policy::Replicated)
@@ -150,7 +151,7 @@ void MirrorVariables::nameCopies(NodeId Var) {
   });
 }
 
-/// The initial value exists once, and copies take it on their device.
+/// Makes copies take the initial value, which is unreplicated, on their device.
 void MirrorVariables::mirrorInitialValue(NodeId Var) {
   NodeId Assign = Vars->initialAssign(*G, Var);
   if (Assign == NoNode || G->node(Var).Plan == Policy::Replicated ||
@@ -172,8 +173,8 @@ void MirrorVariables::mirrorInitialValue(NodeId Var) {
   G->setInput(Assign, 1, {N, 0});
 }
 
-/// What takes a reference for its value, as a saver does, takes it from a read,
-/// which has a value of its own on each replica.
+/// Makes users that take a reference for its value, as a saver does, take it
+/// from a read, which has a value of its own on each replica.
 void MirrorVariables::readReferences(NodeId Var) {
   SmallVector<Use, 4> Uses;
   forEachUse(Var, [&](Use U) {
@@ -193,8 +194,8 @@ void MirrorVariables::readReferences(NodeId Var) {
   }
 }
 
-/// Whether the variable has a value, all replicas ask copy 0, which is written
-/// last: under that condition there may be a sum over all copies, which would
+/// Makes all replicas ask copy 0, which is written last, if the variable has a
+/// value. Under that condition there may be a sum over all copies, which would
 /// wait for ever for a replica whose copy is written a moment later.
 void MirrorVariables::askPrimary(NodeId Var) {
   SmallVector<NodeId, 4> Asks;
@@ -212,7 +213,7 @@ void MirrorVariables::askPrimary(NodeId Var) {
   }
 }
 
-/// Whether an update of \p Var takes a value of the replicas.
+/// Returns true if an update of \p Var takes a value of the replicas.
 bool MirrorVariables::stepWrites(NodeId Var) const {
   bool Written = false;
   forEachUse(Var, [&](Use U) {
@@ -221,10 +222,10 @@ bool MirrorVariables::stepWrites(NodeId Var) const {
   return Written;
 }
 
-/// Makes the variables per-replica that replicas use, with all that depends on
-/// them, and returns these; \p Rest gets those that stay once. A variable that
-/// becomes per-replica may make others so: slots by their update op, the source
-/// of a copy by the copy.
+/// Makes the variables that replicas use per-replica, with all nodes that
+/// depend on them. Returns these variables; \p Rest gets the others. A variable
+/// that becomes per-replica may make others so: slots by their update op, the
+/// source of a copy by the copy.
 std::vector<NodeId>
 MirrorVariables::spreadVariables(std::vector<NodeId> &Rest) const {
   for (NodeId Var : Vars->variables()) {
@@ -252,8 +253,8 @@ MirrorVariables::spreadVariables(std::vector<NodeId> &Rest) const {
   return Found;
 }
 
-/// Makes the names, the initial value and the readers of the per-replica
-/// variable \p Var those of copies. False after an error.
+/// Turns the names, the initial value and the readers of the per-replica
+/// variable \p Var into those of copies. Returns false after an error.
 bool MirrorVariables::mirror(NodeId Var, DiagnosticEngine &Diags) {
   if (!checkCopyNames(Var, Diags) || !checkWrites(*G, *Vars, Var, Diags))
     return false;
@@ -278,7 +279,7 @@ PassResult MirrorVariables::run(Module &M, DiagnosticEngine &Diags) {
   G = &M.graph();
   Mesh Devices = readMesh(*G);
   Replicas = Devices.replicas();
-  // A TPU takes a scalar as an operand of its computation, however often.
+  // A TPU takes a scalar as an operand of its computation, for all reads.
   SpreadsScalars = Devices.Node != NoNode &&
                    hostDevice(Devices.Devices[0]) == Devices.Devices[0];
   bool HasRules = !Options.Rules->empty(); // or slots that were changed
@@ -290,8 +291,8 @@ PassResult MirrorVariables::run(Module &M, DiagnosticEngine &Diags) {
     return PassResult::Failure;
   if (Devices.Node == NoNode)
     return PassResult::Changed;
-  // Where some variables are shared and others are not, slots may differ from
-  // what they are updated with.
+  // If only some variables are shared, slots may differ from the variables that
+  // they are updated with.
   auto Has = [&](Policy Plan) {
     return any_of(Index.variables(),
                   [&](NodeId Var) { return G->node(Var).Plan == Plan; });

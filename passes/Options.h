@@ -1,9 +1,9 @@
-//===- passes/Options.h - the passes for who makes a pipeline ---*- C++ -*-===//
+//===- passes/Options.h - the options of passes -----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// create<Class>Pass() for each pass, and the options of those passes that a
-// pipeline of graft's own sets. Options of others are in the pass's file.
+// create<Class>Pass() for each pass, and the options of those passes that
+// graft's own pipelines set. Other passes have their options in their files.
 //
 //===----------------------------------------------------------------------===//
 
@@ -61,12 +61,12 @@ struct AssignStrategyOptions : PassOptions {
                            "Write what the strategy decides of each variable "
                            "to this file; text when it ends in .pbtxt"};
 
-  // What is in the files, where they were read already.
+  // The contents of the files, if they were read already.
   std::shared_ptr<const StrategyRecord> Record;
   std::shared_ptr<const ResourceSpec> Machines;
 
-  /// The one policy of all variables, if nothing but such a strategy is given;
-  /// else None: a record is made.
+  /// Returns the one policy of all variables, if only a strategy with one is
+  /// given; else None: a record is made.
   Policy forAll() const {
     const StrategyTraits *Builder = findBuilder(*Strategy);
     bool Alone = llvm::all_of(all(), [&](const OptionBase *O) {

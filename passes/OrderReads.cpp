@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Settles what a step reads of reference variables: before an update, or what
-// it wrote.
+// Decides if a read of a reference variable comes before or after an update of
+// the step.
 //
-// Updates wait for reads of the same step that nothing orders with them.
+// Updates wait for reads of the same step that are not ordered with them.
 // Optimizer.compute_gradients puts a barrier behind the gradients of each op;
 // tf.gradients does not, so the gradient of a product may read the weights
 // while they are updated:
@@ -14,28 +14,29 @@
 //     dw = MatMul(x, dy)             →    dw = MatMul(x, dy)
 //     ApplyGradientDescent(w, lr, dw)     ApplyGradientDescent(w, lr, dw, ^dx)
 //
-// So may another part of the step, whose loss gives the weights no gradient, as
-// where the slope of a critic is penalised that has a bias: the update waits
-// for it where whoever waits for the update runs that part anyway.
+// Another part of the step, whose loss gives the weights no gradient, may read
+// them too, as the penalty on the slope of a critic with a bias. The update
+// waits for it if whoever waits for the update runs that part anyway.
 //
-// Which comes first on one device depends on its executor; of replicas, one may
-// read before the update and another after it, which is no step of the input.
-// Reading first is: it is the gradient that the author asked for. So this is a
-// normal form of the input, and the certificate takes its snapshot behind it.
-// It is said in a warning, because one device may have taken the other order.
+// The order on one device depends on its executor. With several replicas, one
+// may read before the update and another after it, which is no step of the
+// input. Reading first is one: it is the gradient that the author asked for. So
+// this is a normal form of the input, and the certificate takes its snapshot
+// after it. A warning says so, because one device may have taken the other
+// order.
 //
-// What uses after an update what was read before it sees what was written: on
-// one device that is the same memory, in another process it is a copy of what
-// was there before. So the variable is read again, which gives the same on one
+// A use after an update, of a value that was read before it, sees the written
+// value: on one device it is the same memory, in another process it is a copy
+// of the old value. So the variable is read again, which changes nothing on one
 // device:
 //
 //     r = Identity(w)                     r = Identity(w)
 //     average = AssignSub(a, r, ^step) →  r/late = Identity(w, ^step)
 //                                         average = AssignSub(a, r/late, ^step)
 //
-// Reads that have to stay in no order, as an update can be run without them,
-// are said in the same warning: whoever reads, be it a moving average, a
-// summary or a fetch, may take either value.
+// Some reads have to stay unordered, as an update can run without them. The
+// same warning names them: their users, such as a moving average, a summary or
+// a fetch, may get either value.
 //
 // Relies on: functions are inlined.
 //
@@ -81,7 +82,7 @@ std::vector<NodeId> OrderReads::namedFetches(const Graph &G) const {
   return Nodes;
 }
 
-/// The sentence about \p Read, the first of \p Count.
+/// Returns the sentence about \p Read, the first of \p Count.
 std::string sentence(const Graph &G, OpenRead Read, size_t Count,
                      StringRef Rest) {
   std::string Message = formatv(

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cuts variables into parts along one axis: a single-device graph becomes a
-// single-device graph with more and smaller variables, each of which later
-// passes place, mirror and reduce for itself (docs/Partitions.md).
+// Partitions variables along one axis: a single-device graph becomes a
+// single-device graph with more and smaller variables. Later passes place,
+// mirror and reduce each part by itself (docs/Partitions.md).
 //
 //     w = VarHandleOp()                w/part_0 = VarHandleOp(), ...
 //     w/Read = ReadVariableOp(w)       w/Read = Identity(ConcatV2(
@@ -14,8 +14,8 @@
 //                                      up = NoOp(^up/part_0, ...)
 //
 // Lookups and sparse updates send each row to the part that has it. Slots that
-// an op updates together with a variable are cut alike. Checkpoints have the
-// key of the whole variable, and slices of it.
+// an op updates together with a variable are partitioned alike. Checkpoints
+// have slices of the whole variable, under its key.
 //
 // Relies on: nothing; `_graft_partition` on variables (assign-strategy), or its
 // option. All users are looked at before the first edit.
@@ -66,8 +66,8 @@ private:
                  DiagnosticEngine &Diags);
 };
 
-/// `AXIS/COUNT`: parts of even sizes, the first ones larger by one where it
-/// does not divide.
+/// Returns the parts of `AXIS/COUNT`: even sizes, the first ones larger by one
+/// if COUNT does not divide the size.
 std::optional<Partition> evenParts(const Graph &G, NodeId Var, StringRef Text) {
   auto [Axis, Count] = Text.split('/');
   Partition P;
@@ -81,7 +81,7 @@ std::optional<Partition> evenParts(const Graph &G, NodeId Var, StringRef Text) {
   return P;
 }
 
-/// The parts that the option asks for.
+/// Adds the parts that the option asks for.
 bool PartitionVariables::addWanted(const Graph &G, const VariableIndex &Vars,
                                    PartitionPlan &Plan,
                                    DiagnosticEngine &Diags) {
@@ -109,7 +109,7 @@ bool PartitionVariables::addWanted(const Graph &G, const VariableIndex &Vars,
   return true;
 }
 
-/// The variables that have a `_graft_partition`.
+/// Returns the variables that have a `_graft_partition`.
 std::vector<NodeId> PartitionVariables::findMarked(const Graph &G) {
   PerOp IsVariable(
       G, [](StringRef Op, const OpDef *) { return isVariableOp(Op); });

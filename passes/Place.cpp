@@ -3,28 +3,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Devices and colocation. The copies of a per-replica node get their replica's
-// device when they are written; here the rest is settled:
+// device when they are written; this pass decides the rest:
 //
-//   - nodes that were inserted and exist once go to the device of replica 0,
-//     or to its host where that is a TPU; where variables have destinations,
-//     to the one device that reads them, also if only a colocation says where
-//     that is;
-//   - a per-replica node that the input colocates with a node that exists once,
-//     or whose copies are all on one device, would drag every replica to that
-//     device: the colocation is dropped, and kept only for what uses that
-//     node's variable in place;
-//   - a node that exists once goes with what it is colocated with, which may be
-//     copy 0 of a per-replica node or a merged value, and with copy 0 of a
-//     variable that it uses in place. What has a state stays: its colocation is
-//     dropped if it would have to go;
-//   - a per-replica lookup stays where its table is;
-//   - a node that exists once is in the task of replica 0 unless it says
-//     another or goes with a variable: TensorFlow would take the first of all
-//     tasks by name, which may be a server, for a node without a device, and
-//     for one on /cpu:0 perhaps another than for what it reads. But a constant
-//     that one server alone reads, and what waits for one alone, is there;
-//   - a slice that is packed with itself comes to its replica's device first.
-//     It is an output of one Split for all replicas, and TensorFlow's
+//   - An inserted unreplicated node goes to the device of replica 0, or to its
+//     host if that is a TPU. If variables have destinations, it goes to the one
+//     device that reads it, even if only a colocation names that device.
+//   - A per-replica node that the input colocates with an unreplicated node, or
+//     with one whose copies are all on one device, would drag every replica to
+//     that device. The colocation is dropped, except on nodes that use that
+//     node's variable in place.
+//   - An unreplicated node goes with the node that it is colocated with, which
+//     may be copy 0 of a per-replica node or a merged value, and with copy 0 of
+//     a variable that it uses in place. A node with a state stays: its
+//     colocation is dropped if it would have to move.
+//   - A per-replica lookup stays where its table is.
+//   - An unreplicated node is in the task of replica 0 unless it names another
+//     or goes with a variable. TensorFlow would put a node without a device
+//     into the first of all tasks by name, which may be a server, and one on
+//     /cpu:0 perhaps into another task than its source. But a constant that one
+//     server alone reads, and a node that waits for one server alone, is there.
+//   - A slice that is packed with itself comes to its replica's device first:
+//     it is an output of one Split for all replicas, and TensorFlow's
 //     arithmetic optimizer, which makes a Tile of such a Pack, forgets which.
 //
 //     g = MatMul*(x, y) _class=["loc:@step"]   →   g = MatMul*(x, y)
@@ -63,14 +62,14 @@ public:
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 };
 
-/// Whether a per-replica node stays colocated with \p With.
+/// Returns true if a per-replica node stays colocated with \p With.
 static bool stays(const Graph &G, NodeId With) {
   return With == NoNode ||
          (G.isPerReplica(With) && !(G.node(With).Flags & NF_FixedDevice));
 }
 
-/// Drops what \p N is colocated with and \p Stays is false of. Returns whether
-/// that was anything.
+/// Drops the colocations of \p N for which \p Stays is false. Returns true if
+/// there were any.
 static bool dropClasses(Graph &G, NodeId N, function_ref<bool(NodeId)> Stays) {
   if (NodeId With = G.colocatedWith(N); With != NoNode && Stays(With))
     return false;
@@ -79,7 +78,7 @@ static bool dropClasses(Graph &G, NodeId N, function_ref<bool(NodeId)> Stays) {
   });
 }
 
-/// TensorFlow wants on one device whatever is colocated, by however many steps.
+/// TensorFlow puts nodes on one device that are colocated, directly or not.
 class Placement {
 public:
   Placement(Graph &G, const Mesh &Devices)
@@ -92,14 +91,14 @@ public:
 
   void placeOnce(NodeId N);
   void placeCopies(NodeId N);
-  /// Decides what depends on where others are.
+  /// Places nodes whose devices depend on those of others.
   void finish();
 
   unsigned Dropped = 0; ///< Nodes that lost a colocation.
   bool Changed = false;
 
 private:
-  /// The device of \p N, or of copy 0.
+  /// Returns the device of \p N, or of copy 0.
   std::string device(NodeId N) const {
     const Node &This = G.node(N);
     return This.Count == Copies::Once || This.Flags & NF_FixedDevice
@@ -133,20 +132,22 @@ private:
   Graph &G;
   const Mesh &Devices;
   std::string Host;
-  std::optional<DeviceName> Task; ///< Of replica 0, if devices name it.
-  bool HasHost;           ///< Replica 0 is somewhere else than its host.
-  bool AnyDevice;         ///< A node that exists once may have to go.
-  bool HasShared = false; ///< And so, maybe, a destination.
+  std::optional<DeviceName> Task; ///< The task of replica 0, if devices name
+                                  ///< it.
+  bool HasHost;                   ///< Set if replica 0 is not on its host.
+  bool AnyDevice;         ///< Set if an unreplicated node may have to move.
+  bool HasShared = false; ///< Set if a variable is shared, maybe with a
+                          ///< destination.
   std::vector<NodeId> Placed, WithClass; ///< Unreplicated nodes.
-  std::vector<NodeId> Given; ///< Those that had no device, and have a task.
-  /// By device of a node, and of what it goes with (and whether that has
-  /// several copies).
+  std::vector<NodeId> Given; ///< Nodes that had no device, and have a task.
+  /// By device of a node, and of the node that it goes with (and whether that
+  /// has several copies).
   DenseMap<std::pair<uint32_t, uint32_t>, bool> Agree;
-  /// By device: what it is with the task; empty if it needs none.
+  /// By device: the device with the task; empty if it needs none.
   DenseMap<uint32_t, std::string> WithTask;
-  /// What a node goes with in the end, by however many steps.
+  /// By node: the node that it goes with, directly or not.
   DenseMap<NodeId, NodeId> Root;
-  /// What has to be on one device, and that by leader.
+  /// Nodes that have to be on one device, and by leader that device.
   EquivalenceClasses<NodeId> Groups;
   DenseMap<NodeId, std::string> GroupDevice;
 };
@@ -169,7 +170,7 @@ bool Placement::moveWithVariables(NodeId N) {
   return false;
 }
 
-/// Whether TensorFlow may place \p N without regard to others.
+/// Returns true if TensorFlow may place \p N without regard to others.
 bool Placement::isAlone(NodeId N) const {
   if (G.node(N).Flags & NF_MayHaveClass)
     return false;
@@ -184,7 +185,7 @@ bool Placement::isAlone(NodeId N) const {
   return true;
 }
 
-/// Says in which task the device of \p N is.
+/// Adds the task to the device of \p N.
 void Placement::giveTask(NodeId N) {
   if (!Task || (G.node(N).Device == 0 && !isAlone(N)))
     return;
@@ -206,7 +207,7 @@ void Placement::giveTask(NodeId N) {
   Changed = true;
 }
 
-/// Whether it is all the same where \p N is.
+/// Returns true if \p N may be on any device.
 bool Placement::mayMove(NodeId N) const {
   const OpDef *Def = G.opDef(N);
   if (!Def || Def->isStateful() || G.node(N).Flags & NF_FixedDevice)
@@ -219,7 +220,7 @@ bool Placement::mayMove(NodeId N) const {
   return true;
 }
 
-/// What \p N is colocated with in the first place, itself if with nothing.
+/// Returns the node that \p N is colocated with directly, or \p N.
 NodeId Placement::next(NodeId N) const {
   const Node &This = G.node(N);
   if (This.Count != Copies::Once || This.Kind != Inserted::No ||
@@ -235,9 +236,9 @@ NodeId Placement::next(NodeId N) const {
   return N;
 }
 
-/// Makes \p N, and what it is colocated with, agree in their devices.
+/// Makes \p N and the nodes that it is colocated with agree in their devices.
 void Placement::settle(NodeId N) {
-  // Mostly it goes with one node, which goes with none, and they agree.
+  // Mostly it goes with one node that goes with no other, and they agree.
   if (NodeId With = G.colocatedWith(N);
       With != NoNode && !(G.node(With).Flags & NF_MayHaveClass) &&
       agree(N, With))
@@ -265,8 +266,7 @@ void Placement::settle(NodeId N) {
   }
 }
 
-/// Makes one group of those of \p N and \p With; false if they would have two
-/// devices.
+/// Unites the groups of \p N and \p With; false if they would have two devices.
 bool Placement::join(NodeId N, NodeId With) {
   NodeId A = Groups.getOrInsertLeaderValue(N),
          B = Groups.getOrInsertLeaderValue(With);
@@ -296,11 +296,11 @@ bool Placement::join(NodeId N, NodeId With) {
   return true;
 }
 
-/// TensorFlow has one device for all that is colocated, with however many
-/// others, and for all that use one handle or reference. What would make a
-/// group of two devices is no longer colocated.
+/// Drops colocations that would make a group of two devices. TensorFlow has one
+/// device for all nodes that are colocated, directly or not, and for all that
+/// use one handle or reference.
 void Placement::keepGroups() {
-  // Mostly there is one device for all that exist once.
+  // Mostly all unreplicated nodes have one device.
   SmallDenseSet<uint32_t> Seen;
   SmallVector<StringRef, 4> Names = {Devices.Devices[0]};
   bool Several = false;
@@ -336,7 +336,7 @@ void Placement::keepGroups() {
         G, N, [&](NodeId With) { return With == NoNode || join(N, With); });
 }
 
-/// A lookup runs where its table is, which exists once.
+/// Keeps a lookup where its table is, which is unreplicated.
 static bool keepWithTables(Graph &G) {
   PerOp IsLookup(G, [](StringRef Op, const OpDef *) {
     return Op.starts_with(op::LookupTableFind);
@@ -354,8 +354,8 @@ static bool keepWithTables(Graph &G) {
   return Changed;
 }
 
-/// Packs that take one slice of the batch several times take it from a place on
-/// the replica's device, which that optimizer does not see through.
+/// Makes Packs that take one slice of the batch several times take it from a
+/// device copy on the replica, which that optimizer does not see through.
 static bool bringPackedSlices(Graph &G) {
   PerOp IsPack(G, [](StringRef Op, const OpDef *) { return Op == op::Pack; });
   DenseMap<NodeId, NodeId> Brought; // By split.
@@ -384,7 +384,7 @@ static bool bringPackedSlices(Graph &G) {
   return !Brought.empty();
 }
 
-/// The device of \p N; of what it goes with if it has none itself.
+/// Returns the device of \p N, or of the node it goes with if it has none.
 uint32_t Placement::deviceInTheEnd(NodeId N) const {
   DenseSet<NodeId> Seen;
   while (G.node(N).Device == 0 && Seen.insert(N).second)
@@ -393,9 +393,9 @@ uint32_t Placement::deviceInTheEnd(NodeId N) const {
   return G.node(N).Device;
 }
 
-/// Moves what was placed, each after what reads it, to where it is read: the
-/// sum of the gradients is made where the variable is, and the rows of all are
-/// put together there.
+/// Moves inserted nodes, each after its readers, to where they are read:
+/// gradients are summed, and the rows of all replicas concatenated, where the
+/// variable is.
 void Placement::placeWithUsers() {
   auto Move = [&](NodeId N) {
     uint32_t Device = 0;
@@ -413,7 +413,7 @@ void Placement::placeWithUsers() {
     G.setDevice(N, G.deviceName(Device).str());
     return true;
   };
-  // What reads may stand before what it reads.
+  // A reader may stand before its source.
   std::vector<NodeId> Work = Placed;
   DenseSet<NodeId> Mine(Placed.begin(), Placed.end());
   while (!Work.empty()) {
@@ -426,8 +426,8 @@ void Placement::placeWithUsers() {
   }
 }
 
-/// The device of \p N, or of the variable that it uses in place, if that is in
-/// another task than replica 0; else 0.
+/// Returns the device of \p N, or of the variable that it uses in place, if
+/// that is in another task than replica 0; else 0.
 uint32_t Placement::serverOf(NodeId N) const {
   if (G.node(N).Count != Copies::Once)
     return 0;
@@ -445,8 +445,8 @@ uint32_t Placement::serverOf(NodeId N) const {
              : 0;
 }
 
-/// What one server alone is told by a constant, and what waits for one server
-/// alone, is there: no message is sent for it.
+/// Moves a constant that one server alone reads, and a node that waits for one
+/// server alone, to that server: no message is sent for it.
 void Placement::placeWithServers() {
   DenseSet<NodeId> Mine(Given.begin(), Given.end());
   auto Move = [&](NodeId N) {
@@ -467,7 +467,7 @@ void Placement::placeWithServers() {
     G.setDevice(N, G.deviceName(Device).str());
     Changed = true;
   };
-  // What waits may wait for another that does, which may stand behind it.
+  // A node that waits may wait for another one that stands behind it.
   std::vector<NodeId> Work = Given;
   while (!Work.empty()) {
     NodeId N = Work.back();
@@ -504,7 +504,7 @@ void Placement::placeCopies(NodeId N) {
   const Node &This = G.node(N);
   if (This.Flags & NF_FixedDevice)
     return;
-  // A split is written once, and a TPU runs nothing but its computation.
+  // A split is written once, and a TPU runs only its computation.
   if (This.Kind == Inserted::Split && HasHost) {
     G.setDevice(N, Host);
     G.node(N).Flags |= NF_FixedDevice;
@@ -522,7 +522,7 @@ void Placement::finish() {
     if (Task)
       placeWithServers();
   }
-  // Nothing goes anywhere if only copies have devices.
+  // No node moves if only copies have devices.
   if (AnyDevice)
     for (NodeId N : WithClass)
       settle(N);
@@ -543,7 +543,7 @@ PassResult Place::run(Module &M, DiagnosticEngine &) {
       G.node(N).Count == Copies::Once ? Nodes.placeOnce(N)
                                       : Nodes.placeCopies(N);
   Nodes.finish();
-  // No optimizer of TensorFlow's sees what a TPU computes.
+  // TensorFlow's optimizers do not see the computation of a TPU.
   bool Packs = hostDevice(Devices.Devices[0]) == Devices.Devices[0] &&
                bringPackedSlices(G);
   if (Nodes.Dropped != 0)

@@ -2,25 +2,25 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decides who draws random numbers. A draw that has a row for each example is
-// made by every replica for its rows; ops with a state have a seed of their own
-// there anyway, but an op that is a function of its seed would give the rows of
-// every replica the same numbers:
+// Decides which replicas draw random numbers. Every replica draws a sample that
+// has a row for each example for its own rows. Ops with a state have a seed of
+// their own there anyway, but an op that is a function of its seed would give
+// the rows of every replica the same numbers:
 //
 //     d = StatelessRandomUniform*(shape, seed)
 //   →
 //     i = _ToReplicas(Range(0, N, 1)) axis=0
 //     d = StatelessRandomUniform*(shape, AddV2*(seed, i))
 //
-// A draw without such rows (the offset of a crop, the noise of a schedule) is
-// one for the whole batch. Where it reads global values only, but per replica,
-// it is made once, with the seed of the input:
+// A sample without such rows (the offset of a crop, the noise of a schedule) is
+// one for the whole batch. If a per-replica op reads global values only, it
+// becomes unreplicated, with the seed of the input:
 //
 //     d = RandomUniform*(Shape*(w))     →     d = RandomUniform(Shape*(w))
 //
-// In a loop of version 1 that would leave the loop's frame; there it stays.
+// In a loop of version 1 it would leave the loop's frame; there it stays.
 //
-// Relies on: lib/infer/types/Types.h, whose rule for draws asks for both.
+// Relies on: lib/infer/types/Types.h, whose rule for random ops asks for both.
 //
 //===----------------------------------------------------------------------===//
 
@@ -72,12 +72,12 @@ Endpoint PlaceDraws::add(const Twine &Name, StringRef Op,
   return {N, 0};
 }
 
-/// The number of the replica, as a vector of one element.
+/// Returns the number of the replica, as a vector of one element.
 Endpoint PlaceDraws::replicaIndex(unsigned Type) {
   for (auto &[Known, Index] : Indices)
     if (Known == Type)
       return Index;
-  // Range knows no unsigned numbers everywhere.
+  // Range does not take unsigned numbers everywhere.
   if (Type != DT_INT32 && Type != DT_INT64) {
     AttrRun Attrs;
     Attrs.type("SrcT", DT_INT64).type("DstT", Type).boolean("Truncate", false);
@@ -141,7 +141,7 @@ PassResult PlaceDraws::run(Module &M, DiagnosticEngine &) {
   bool Changed = false;
   SmallVector<NodeId, 4> Rows;
   for (NodeId N : Draws) {
-    // Global values everywhere, and no size that is that of a replica's rows.
+    // Global values everywhere, and no size that follows the rows of a replica.
     if (all_of(G->dataInputs(N),
                [&](Endpoint E) { return Facts.Types.type(E).isTrue(); })) {
       if (Roles[G->node(N)] == Stateful && !Loops) {

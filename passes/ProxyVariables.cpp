@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A copy of a shared variable on each replica, which the replica reads in place
-// of it: the variable is sent once for each update and not for each read.
+// Adds a copy of a shared variable on each replica, which the replica reads
+// instead: the variable is sent once for each update and not for each read.
 //
 //     w = VarHandleOp() @D            w = VarHandleOp() @D
 //     r = ReadVariableOp(w)           w/proxy = VarHandleOp*()
@@ -16,21 +16,21 @@
 //                                         step/value, ^w/proxy/Read)
 //                                     step = NoOp(^step/refresh)
 //
-// So it is with every op that writes the variable: its initial assignment, a
-// restore, an assignment by the user. Its name, and what waits for it, means
-// the op and the refresh. Of a reference, `step` is an Identity of what the op
-// gives. A refresh waits for the reads of the proxy that the input has before
-// the update. Lookups of rows are made in the proxy, on the device of the
-// replica.
+// Every op that writes the variable is treated so: its initial assignment, a
+// restore, an assignment by the user. Its name, and control edges from it, mean
+// the op and the refresh. For a reference, `step` is an Identity of the op's
+// output. A refresh waits for the reads of the proxy that the input has before
+// the update. Lookups read rows of the proxy, on the device of the replica.
 //
-// What passes on a read and exists once, as `read_value()` has it, is a read as
-// well. Reads that wait for something, as those after a write, stay with the
-// variable. So do all reads of one that may be written where no refresh can
-// follow: in a loop, by an op that the table does not know, through another
-// handle, or by two updates of a run without an order. A remark says so.
+// An unreplicated node that passes on a read, as in `read_value()`, is a read
+// as well. Reads that wait for another node, as those after a write, stay with
+// the variable. So do all reads of a variable that may be written where no
+// refresh can follow: in a loop, by an op that the table does not know, through
+// another handle, or by two updates of a run without an order. A remark says
+// so.
 //
-// The file is long because the search for what cannot have proxies is as large
-// as the edit.
+// The file is long because the search for variables that cannot have proxies is
+// as large as the edit.
 //
 // Relies on: variables shared (share-variables).
 //
@@ -71,7 +71,7 @@ private:
   struct Candidate {
     NodeId Var;
     SmallVector<NodeId, 4> Updates, Reads, Lookups;
-    /// Reads, and what exists once and passes on what they give.
+    /// Reads, and unreplicated nodes that pass on their values.
     SmallVector<NodeId, 4> Values;
   };
 
@@ -89,10 +89,10 @@ private:
   Graph *G = nullptr;
   const VariableIndex *Vars = nullptr;
   StringMap<unsigned> Handles;    ///< By container and name.
-  std::optional<Conditions> When; ///< Where there is a branch.
+  std::optional<Conditions> When; ///< Set if there is a branch.
 };
 
-/// What two handles of one variable have in common.
+/// Returns the name that two handles of one variable share.
 std::string stateName(const Graph &G, NodeId N) {
   StringRef Shared = G.stringAttr(N, "shared_name").value_or("");
   return (G.stringAttr(N, "container").value_or("") + "/" +
@@ -100,8 +100,8 @@ std::string stateName(const Graph &G, NodeId N) {
       .str();
 }
 
-/// Sorts the uses of the variable; the reason why it cannot have proxies, or
-/// nothing.
+/// Sorts the uses of the variable. Returns the reason why it cannot have
+/// proxies, or nothing.
 std::string ProxyVariables::findUses(Candidate &C) {
   bool IsHandle = G->isOp(C.Var, op::VarHandleOp);
   if (Handles[stateName(*G, C.Var)] > 1)
@@ -137,8 +137,8 @@ std::string ProxyVariables::findUses(Candidate &C) {
     Why = ("'" + G->name(Changes[0]) +
            "' and another update may be run in any order")
               .str();
-  // A refresh waits for what replicas read, which must have a value then; an
-  // update that does not run asks for none.
+  // A refresh waits for a read by replicas, so the variable must have a value
+  // then; an update that does not run needs none.
   for (NodeId Update : Changes)
     if (Why.empty() && When && !When->of(Update).empty() &&
         !readsBefore(C, NoNode, Update))
@@ -150,8 +150,8 @@ std::string ProxyVariables::findUses(Candidate &C) {
   return Why;
 }
 
-/// Values are reads and Identities of values, which wait for nothing else:
-/// `read_value()` makes one behind each read.
+/// Finds the values of \p C: reads, and Identities of values, that wait for
+/// nothing else. `read_value()` makes one behind each read.
 void ProxyVariables::findValues(Candidate &C) const {
   C.Values = C.Reads;
   for (size_t I = 0; I < C.Values.size(); ++I)
@@ -169,8 +169,8 @@ bool ProxyVariables::isReadByReplicas(NodeId N) const {
       N, [&](Use U) { return G->isData(U) && G->isPerReplica(U.User); });
 }
 
-/// Leaves out lookups of rows that are no part of the batch or come after a
-/// write.
+/// Leaves out lookups of rows that are no part of the batch, and lookups after
+/// a write.
 void ProxyVariables::keepLookups(Module &M, std::vector<Candidate> &Found) {
   std::vector<NodeId> Work;
   for (const Candidate &C : Found)
@@ -187,8 +187,8 @@ void ProxyVariables::keepLookups(Module &M, std::vector<Candidate> &Found) {
     });
 }
 
-/// Whether a run of the assignment \p Update reads the variable before, or its
-/// proxy, which \p Proxied does.
+/// Returns true if a run of the assignment \p Update first reads the variable,
+/// or its proxy by \p Proxied.
 bool ProxyVariables::readsBefore(const Candidate &C, NodeId Proxied,
                                  NodeId Update) const {
   std::vector<NodeId> Work{Update};
@@ -198,7 +198,7 @@ bool ProxyVariables::readsBefore(const Candidate &C, NodeId Proxied,
     Work.pop_back();
     if (!Seen.insert(N).second)
       continue;
-    // A read that waits for something is one, too.
+    // A read that waits for another node is one, too.
     bool IsRead = G->isOp(N, op::ReadVariableOp) || G->isOp(N, op::Identity);
     if (N == Proxied || (IsRead && N != Update && G->input(N, 0).Node == C.Var))
       return true;
@@ -218,7 +218,7 @@ NodeId ProxyVariables::insert(const Twine &Name, StringRef Op,
   return N;
 }
 
-/// Puts a refresh behind \p Update, under whose name both run.
+/// Adds a refresh behind \p Update; the name of \p Update then runs both.
 void ProxyVariables::refresh(const Candidate &C, NodeId Proxy, NodeId Read,
                              NodeId Update, bool ReadBefore) {
   std::string Name = G->name(Update).str();
@@ -320,7 +320,7 @@ PassResult ProxyVariables::run(Module &M, DiagnosticEngine &Diags) {
   keepLookups(M, Found);
   erase_if(Found, [&](Candidate &C) {
     findValues(C);
-    // What no replica reads needs no copy.
+    // A variable that no replica reads needs no copy.
     return C.Lookups.empty() &&
            none_of(C.Values, [&](NodeId V) { return isReadByReplicas(V); });
   });

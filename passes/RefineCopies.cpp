@@ -6,12 +6,12 @@
 // always right and sometimes more than is needed. This pass moves equal values
 // to where they are used:
 //
-//   - a value that is true on every replica and that only once-ops read is
-//     computed once (what is saved, the norm of a reduced gradient that is
-//     printed, the clipping before the update of a shared variable);
-//   - a small constant that only replicas read exists per replica, and so does
-//     a small value that is made of such constants;
-//   - a barrier between nodes of replicas exists per replica.
+//   - A value that is global on every replica and that only unreplicated ops
+//     read is computed once (a saved value, the norm of a reduced gradient that
+//     is printed, the clipping before the update of a shared variable).
+//   - A small constant that only replicas read becomes per-replica, and so
+//     does a small value that depends on such constants.
+//   - A barrier between per-replica nodes becomes per-replica.
 //
 //     r = ReadVariableOp*(w)          r = ReadVariableOp(w/pick)
 //     SaveV2(.., r)              →    SaveV2(.., r)
@@ -51,11 +51,11 @@ public:
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 
 private:
-  /// What is asked of an op.
+  /// The role of an op.
   enum Role : uint8_t {
     Other,
     Pure,  ///< Has no effect but its outputs.
-    Value, ///< And these follow from its inputs.
+    Value, ///< Pure, and its outputs follow from its inputs.
     Const,
     NoOp,
   };
@@ -83,7 +83,8 @@ RefineCopies::Role RefineCopies::roleOf(StringRef Op, const OpDef *Def) {
                     : Op == ScaleOp;
   if (!IsPure)
     return Other;
-  // Each replica may take branches of its own, and what can be fed stays one.
+  // Each replica may take other branches, and a tensor that can be fed stays
+  // one.
   bool Follows =
       Def && !Def->isStateful() && ruleOf(Op).Type &&
       (traitsOf(Op) &
@@ -92,10 +93,10 @@ RefineCopies::Role RefineCopies::roleOf(StringRef Op, const OpDef *Def) {
   return Follows ? Value : Pure;
 }
 
-/// Whether a per-replica node may as well run once: pure, of true inputs, and
-/// read by nothing per-replica.
+/// Returns true if a per-replica node may as well run once: it is pure, has
+/// global inputs, and no per-replica node reads it.
 bool RefineCopies::computesOnce(NodeId N) const {
-  // Most nodes have a per-replica user, so that is asked before the types.
+  // Most nodes have a per-replica user, so this is asked before the types.
   if (G->anyUse(N,
                 [&](Use U) { return G->isData(U) && G->isPerReplica(U.User); }))
     return false;
@@ -119,9 +120,9 @@ bool RefineCopies::computesOnce(NodeId N) const {
   return !Facts->Types.usesState(N);
 }
 
-/// Whether \p N has users, all of its \p Data (or control) users are
-/// per-replica, and it has no others. An initial value stays one tensor: who
-/// feeds it, as Variable.load does, reaches every copy.
+/// Returns true if only per-replica nodes read \p N, if \p Data, or only they
+/// wait for it and no node reads it. An initial value stays one tensor: a feed
+/// of it, as by Variable.load, reaches every copy.
 bool RefineCopies::onlyReplicasUse(NodeId N, bool Data) const {
   bool Any = false;
   bool Other = G->anyUse(N, [&](Use U) {
@@ -134,8 +135,8 @@ bool RefineCopies::onlyReplicasUse(NodeId N, bool Data) const {
   return Any && !Other;
 }
 
-/// Whether replicas take the value of \p N and nothing else takes it, or waits
-/// for it.
+/// Returns true if per-replica nodes read \p N, and no other node reads it or
+/// waits for it.
 bool RefineCopies::onlyReplicasTake(NodeId N) const {
   bool Any = false;
   bool Other = G->anyUse(N, [&](Use U) {
@@ -146,7 +147,7 @@ bool RefineCopies::onlyReplicasTake(NodeId N) const {
   return Any && !Other;
 }
 
-/// Whether \p N has outputs, and they are as small as a constant that is
+/// Returns true if \p N has outputs, each as small as a constant that is
 /// copied.
 bool RefineCopies::isSmall(NodeId N) const {
   unsigned NumOutputs = Facts->Dims.numOutputs(N);
@@ -160,7 +161,7 @@ bool RefineCopies::isSmall(NodeId N) const {
   return NumOutputs != 0;
 }
 
-/// The nodes that exist once and have small values which follow from constants
+/// Returns the unreplicated nodes with small values that follow from constants
 /// alone.
 std::vector<bool> RefineCopies::findConstant(const LoopInfo *Loops) const {
   std::vector<bool> Result(G->size());
@@ -184,7 +185,7 @@ PassResult RefineCopies::run(Module &M, DiagnosticEngine &) {
   if (readMesh(*G).Node == NoNode)
     return PassResult::Unchanged;
   Facts = &programFacts(M);
-  // A loop exists once or per replica as a whole.
+  // A loop is unreplicated or per-replica as a whole.
   std::unique_ptr<LoopInfo> Loops = LoopInfo::find(*G, Facts->Order);
   PerOp Table(*G, roleOf);
   Roles = &Table;
@@ -219,7 +220,7 @@ PassResult RefineCopies::run(Module &M, DiagnosticEngine &) {
                     [&](Endpoint E) { return G->isPerReplica(E.Node); }))
       Set(N, Copies::PerReplica);
   }
-  // Only values that are true everywhere moved: their types are the same.
+  // Only values that are global everywhere moved: their types are the same.
   keepFacts(M);
   return Changed ? PassResult::Changed : PassResult::Unchanged;
 }

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A Saver that is built after the graph was imported knows the variables that
-// the collections declare, and so writes the primary of a mirrored variable
-// only. This adds the op that brings the copies up to date, and has what
-// prepares a session run it after a checkpoint was restored:
+// A Saver that is built after the graph was imported knows only the variables
+// that collections declare, so it writes only the primary of a mirrored
+// variable. This pass adds the op that refreshes the copies, and makes the
+// preparation of a session run it after a checkpoint was restored:
 //
 //     w = VarHandleOp*()            graft/refresh_copies/w/value =
 //     w/Read = ReadVariableOp*(w)       _FromReplicas(w/Read) combine=pick
@@ -15,14 +15,14 @@
 //                                   graft/local_init_op = NoOp(^local init,
 //                                       ^graft/refresh_copies)
 //
-// The collection `local_init_op` then names graft/local_init_op, which also
-// runs what the collection named before or, where it was empty, what
+// The collection `local_init_op` then names graft/local_init_op. That also runs
+// the op that the collection named before or, if it was empty, the ops that
 // TensorFlow would have run: the initializers of local variables and tables.
-// The proxies of a shared variable are brought up to date with it likewise.
+// The proxies of a shared variable are refreshed likewise.
 //
 // Copies of local variables are left alone: local init writes them all. So are
-// those of sync-on-read variables, of which the primary is a part only. A bare
-// GraphDef declares no variables, and a Saver cannot be built from it.
+// those of sync-on-read variables, whose primary is only a part of the value. A
+// bare GraphDef declares no variables, and a Saver cannot be built from it.
 //
 // Relies on: variables decided.
 //
@@ -65,11 +65,11 @@ private:
 
 constexpr StringLiteral RefreshName = "graft/refresh_copies";
 
-/// A tensor that is the value of \p Var whenever it is asked for: the declared
-/// one if it is that.
+/// Returns a tensor that has the value of \p Var whenever it is computed: the
+/// declared one if that is such a tensor.
 Endpoint RefreshCopies::findRead(NodeId Var, StringRef Snapshot) const {
   bool IsHandle = G->isOp(Var, op::VarHandleOp);
-  // What exists once reads the primary through a pick.
+  // Unreplicated nodes read the primary through a take-first merge.
   auto IsVariable = [&](Endpoint E) {
     if (G->node(E.Node).Kind == Inserted::Merge &&
         G->node(E.Node).Flags & NF_ElidePrimary)
@@ -89,8 +89,8 @@ Endpoint RefreshCopies::findRead(NodeId Var, StringRef Snapshot) const {
   return {};
 }
 
-/// Every copy but the primary takes the primary's value. So do all \p Of where
-/// these are not the variable itself.
+/// Makes every copy but the primary take the primary's value. All copies of \p
+/// Of take it if \p Of is not the variable itself.
 NodeId RefreshCopies::refresh(NodeId Var, NodeId Of, Endpoint Read) {
   bool IsHandle = G->isOp(Of, op::VarHandleOp);
   unsigned Type = G->outputType(Read.Node, 0);

@@ -2,32 +2,31 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes the graph a replicated program: a mesh, the slices of the batch, the
-// sizes that are the batch, and which nodes exist once per replica. No node is
-// cloned.
+// Makes the graph a replicated program: adds the mesh and the slices of the
+// batch, makes sizes of the batch local, and decides which nodes are
+// per-replica. No node is cloned.
 //
 //     x = Placeholder()               x = Placeholder()
 //     y = MatMul(x, w)           →    x/split = _ToReplicas(x) axis=0
 //                                     y = MatMul*(x/split, w)
 //
-// Feeds are placeholders, and what the step takes from queues and iterators,
-// which stay once: the batch that one read gives is the global one. Which feeds
-// are split: those named with --feed; else those whose axis 0 is unknown or the
-// same dimension as a split feed's; else, when all that train are static, those
-// with which most is spread. Everything else is read by all replicas alike. A
-// named tensor that depends on the batch itself is merged first, so that who
-// feeds it feeds the global value. In a graph with a static batch, the elements
-// of shape constants that are the batch become the rows of one replica, and
+// Feeds are placeholders, and the tensors that the step takes from queues and
+// iterators, which stay unreplicated: one read gives the global batch. The
+// feeds that are split are those named with --feed; else those whose axis 0 is
+// unknown or the same dimension as a split feed's; else, if all that train are
+// static, those that spread most work. All replicas read the other feeds whole.
+// A named tensor that depends on the batch itself is merged first, so that a
+// feed of it is the global value. In a graph with a static batch, the elements
+// of shape constants that are the batch size become that of one replica, and
 // data constants as long as the batch are split.
 //
 // With batch=per-replica, every replica takes a batch from the queue or the
 // iterator, see lib/infer/batch/OwnBatch.h.
 //
-// The file is long because each thing that cannot be replicated is refused with
-// words of its own.
+// The file is long because each refusal has words of its own.
 //
 // Relies on: symbolic dimensions (lib/infer/sizes/Dims.h). Variables and their
-// updates stay once; mirror-variables and share-variables decide them.
+// updates stay unreplicated; mirror-variables and share-variables decide them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -96,12 +95,13 @@ private:
   std::string Scope; ///< See copyScope.
   std::vector<Feed> Feeds;
   std::vector<NodeId> Seeds;
-  std::vector<NodeId> Reads; ///< What takes a batch for each replica.
-  bool StaticBatch = false;  ///< Sizes of the batch are numbers somewhere.
-  bool AnyCopies = false;    ///< Something depends on what is split.
+  std::vector<NodeId> Reads; ///< Nodes that take a batch for each replica.
+  bool StaticBatch = false;  ///< Set if sizes of the batch are numbers
+                             ///< somewhere.
+  bool AnyCopies = false;    ///< Set if a node depends on a split.
 };
 
-/// A graph that somebody distributed already cannot be replicated once more.
+/// Refuses a graph that is distributed already.
 bool Replicate::refuseDistributed() {
   enum : uint8_t { Plain, IsMesh, Distributed, Variable };
   PerOp Roles(*G, [](StringRef Op, const OpDef *) {
@@ -113,7 +113,7 @@ bool Replicate::refuseDistributed() {
       return Distributed;
     return isVariableOp(Op) ? Variable : Plain;
   });
-  std::map<std::string, unsigned> IndexOf; // Of a kind of device.
+  std::map<std::string, unsigned> IndexOf; // By kind of device.
   for (NodeId N = 0; N < G->size(); ++N) {
     const Node &This = G->node(N);
     if (This.isDead())
@@ -152,8 +152,8 @@ bool Replicate::refuseDistributed() {
   return true;
 }
 
-/// The op that takes what \p N gives, a handle, behind places of its own: one
-/// of a variable if there is any. NoNode if nothing does.
+/// Returns the op that takes the handle \p N, also behind Identities: one of a
+/// variable if there is any. NoNode if there is none.
 static NodeId takerOf(const Graph &G, NodeId N) {
   NodeId Found = NoNode;
   SmallVector<NodeId, 4> Work{N};
@@ -174,8 +174,9 @@ static NodeId takerOf(const Graph &G, NodeId N) {
   return Found;
 }
 
-/// No session can feed the handle of a variable, and to a graph it is none:
-/// nothing would say that its readers and writers are those of one variable.
+/// Refuses handles that are fed. No session can feed the handle of a variable,
+/// and nothing in the graph would show that its readers and writers use one
+/// variable.
 bool Replicate::refuseHandles() {
   NodeId First = NoNode;
   unsigned More = 0;
@@ -250,9 +251,9 @@ void Replicate::split(NodeId Source, uint32_t Port, int Axis, int Batch) {
   ++Statistics["splits"];
 }
 
-/// Whether \p N gives \p E another name, or each element of it another value by
-/// constants that have some of its last \p Axes axes at most: `images / 255`.
-/// Another name only where there are no \p Axes.
+/// Returns true if \p N gives \p E another name, or changes each element by
+/// constants with at most its last \p Axes axes: `images / 255`. Without \p
+/// Axes only another name counts.
 bool Replicate::prepares(NodeId N, Endpoint E,
                          std::optional<size_t> Axes) const {
   if (G->isOp(N, op::Identity))
@@ -273,7 +274,7 @@ bool Replicate::prepares(NodeId N, Endpoint E,
          all_of(Operands, [&](Endpoint Of) { return Of == E || IsShared(Of); });
 }
 
-/// How many elements a row of the sizes \p Row has, if that is known.
+/// Returns the number of elements of a row of the sizes \p Row, if it is known.
 static std::optional<int64_t> elementsOf(ArrayRef<int64_t> Row) {
   int64_t Elements = 1;
   for (int64_t Size : Row)
@@ -282,9 +283,9 @@ static std::optional<int64_t> elementsOf(ArrayRef<int64_t> Row) {
   return Elements;
 }
 
-/// Whether \p N is a reshape of \p E, rows of the sizes \p Row, that lays out
-/// each row anew: `tf.reshape(images, [-1, 28, 28, 1])`. How many there are may
-/// be computed. The new sizes are in \p Row then.
+/// Returns true if \p N reshapes each row of \p E, of the sizes \p Row:
+/// `tf.reshape(images, [-1, 28, 28, 1])`. The number of rows may be computed.
+/// \p Row has the new sizes then.
 bool Replicate::laysOut(NodeId N, Endpoint E,
                         SmallVectorImpl<int64_t> &Row) const {
   if (!G->isOp(N, op::Reshape) || G->inputs(N).size() != 2 ||
@@ -316,7 +317,7 @@ bool Replicate::laysOut(NodeId N, Endpoint E,
   return true;
 }
 
-/// What reads \p E, if it is one node, or NoNode.
+/// Returns the reader of \p E, if it is one node and has users, or NoNode.
 NodeId Replicate::onlyReader(Endpoint E) const {
   NodeId Found = NoNode;
   bool Other = false;
@@ -329,14 +330,14 @@ NodeId Replicate::onlyReader(Endpoint E) const {
   return Other || Found == NoNode || !G->hasUses(Found) ? NoNode : Found;
 }
 
-/// The last of what prepares the feed \p F, one node after the other. It may be
-/// fed in its place: who wrote `x = tf.placeholder(..) / 255` has no other
-/// name. A row of it has the sizes \p Row, if these are known.
+/// Returns the last of the nodes that prepare the feed \p F one after the
+/// other. It may be fed instead: `x = tf.placeholder(..) / 255` gives no other
+/// node a name. Its rows have the sizes \p Row, if these are known.
 Endpoint Replicate::lastPreparation(const Feed &F,
                                     SmallVectorImpl<int64_t> &Row) const {
   if (F.Named || !*Options.Prepared)
     return F.At;
-  // Those behind the one that is split.
+  // The axes behind the one that is split.
   std::optional<size_t> Axes;
   if (G->opName(F.At.Node).starts_with(op::Placeholder))
     if (auto Shape = sourceShape(*G, F.At)) {
@@ -367,18 +368,19 @@ void Replicate::splitFeeds() {
     SmallVector<int64_t, 4> Row;
     Endpoint Last = lastPreparation(F, Row);
     if (F.Axis >= 0) {
-      // So many rows as another feed has: made by the replicas, who know them.
+      // As many rows as another feed has: replicas compute them, since they
+      // know the number.
       if (NodeId N = onlyReader(Last);
           N != NoNode && !Row.empty() && laysOut(N, Last, Row))
         Laid.push_back({{N, 0}, 0, /*Named=*/true});
       split(Last.Node, Last.Port, F.Axis, F.Batch);
     } else {
       ++Statistics["feeds that are whole"];
-      // Every replica reads what is fed instead of one tensor of the step.
+      // Every replica reads the fed value instead of one tensor of the step.
       if (F.Named && !F.Sparse && !sourceShape(*G, F.At))
         G->setBoolAttr(F.At.Node, OnceAttr, true);
     }
-    // TensorFlow refuses to be fed anything else then.
+    // Then TensorFlow refuses to be fed anything else.
     if (F.Scalar && G->opName(F.At.Node).starts_with(op::Placeholder) &&
         G->hasAttr(F.At.Node, "shape"))
       G->setAttr(F.At.Node, "shape", encodeShapeAttr({}));
@@ -420,8 +422,8 @@ void Replicate::splitFeeds() {
   append_range(Feeds, Laid);
 }
 
-/// A named tensor that depends on the batch is made by the replicas: its name
-/// goes to the rows of all of them, which are split again.
+/// Merges named tensors that depend on the batch, which replicas compute: the
+/// name goes to the rows of all replicas, which are split again.
 ///
 ///     h = Tanh(x/split)               replica/h = Tanh*(x/split)
 ///     h/split = _ToReplicas(h)   →    h = _FromReplicas(replica/h) concat
@@ -462,10 +464,10 @@ bool Replicate::mergeNamed(const VariableIndex &Vars) {
   return true;
 }
 
-/// Decides what follows from sizes: whether the feeds are a batch at all, and
-/// which numbers are those of its rows.
+/// Decides what follows from sizes: if the feeds are a batch at all, and which
+/// numbers are sizes of its rows.
 bool Replicate::settleSizes(const VariableIndex &Vars) {
-  // What every replica takes for itself has the sizes of the input.
+  // Batches that replicas take for themselves have the sizes of the input.
   bool HoldsRows = !Seeds.empty() && mayHoldRows(*G, Seeds);
   FullBatch Full(*G, Feeds);
   bool MayBeFull = !Seeds.empty() && Full.mayBe();
@@ -482,7 +484,7 @@ bool Replicate::settleSizes(const VariableIndex &Vars) {
   if (MayBeFull && Full.refuse(*Dims, *Diags))
     return false;
   warnOfRanks(*G, Feeds, *Diags);
-  // A slice of entries is along no axis.
+  // A slice of entries has no axis.
   std::vector<NodeId> Splits;
   copy_if(Seeds, std::back_inserter(Splits),
           [&](NodeId N) { return G->isOp(N, ToReplicasOp); });
@@ -491,7 +493,7 @@ bool Replicate::settleSizes(const VariableIndex &Vars) {
   append_range(Seeds, Shares);
   Statistics["sizes shared"] += Shares.size();
   if (HoldsRows) {
-    // What variables have rows of is split, and then known to be.
+    // Variables that hold rows are split, and their rows are known then.
     RowVariables Rows(*G, Vars, *Dims);
     if (std::vector<NodeId> Read = Rows.split(); !Read.empty()) {
       append_range(Seeds, Read);
@@ -508,8 +510,8 @@ bool Replicate::settleSizes(const VariableIndex &Vars) {
   return true;
 }
 
-/// Makes the constants that hold a size of the batch, of which \p Splits are
-/// the rows, those of one replica.
+/// Makes the constants that hold a size of the batch, whose rows are \p Splits,
+/// hold that of one replica.
 bool Replicate::localizeConstants(const DimAnalysis &Dims,
                                   ArrayRef<NodeId> Splits) {
   auto Split = [&](NodeId N, int Axis) { split(N, 0, Axis); };
@@ -524,9 +526,9 @@ bool Replicate::localizeConstants(const DimAnalysis &Dims,
   return true;
 }
 
-/// `_output_shapes` of a static batch would contradict the split graph, which
-/// TensorFlow checks when it imports one. Where replicas take batches of their
-/// own, what exists once has the rows of all.
+/// Drops `_output_shapes` of a static batch: they would contradict the split
+/// graph, and TensorFlow checks them when it imports one. If replicas take
+/// batches of their own, unreplicated nodes have the rows of all.
 void Replicate::dropStaleShapes() {
   for (NodeId N = 0; StaticBatch && N < G->size(); ++N)
     if (G->isLive(N) && G->isPerReplica(N))
@@ -547,7 +549,7 @@ void Replicate::dropStaleShapes() {
   }
 }
 
-/// What may exist only once cannot be in a loop that every replica runs.
+/// Refuses nodes that may exist only once in a loop that every replica runs.
 bool Replicate::refuseOnceInLoops(const VariableIndex &Vars) {
   std::unique_ptr<LoopInfo> Loops = LoopInfo::find(*G);
   if (!Loops)

@@ -2,28 +2,28 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// One variable for all replicas: it and its updates exist once, on the device
-// of replica 0 unless the input says otherwise, and every replica reads it
-// there.
+// One variable for all replicas: it and its updates are unreplicated, on the
+// device of replica 0 unless the input says otherwise, and every replica reads
+// it there.
 //
 //     w = VariableV2()                w = VariableV2() @/device:CPU:0
 //     g = MatMul*(x/split, dy)    →   g = MatMul*(x/split, dy)
 //     ApplyGradientDescent(w, a, g)   ApplyGradientDescent(w, a, g)
-//     @/device:CPU:0
+//                                         @/device:CPU:0
 //
-// The update reads the true gradient: merge-fetches puts the sum in between. An
-// op of a replica that uses the variable in place (a lookup of rows) runs where
-// the variable is, as TensorFlow would place it in any case.
+// The update reads the global gradient: merge-fetches inserts the sum. An op of
+// a replica that uses the variable in place (a lookup of rows) runs where the
+// variable is, as TensorFlow would place it in any case.
 //
-// So it is with the policy `host`, on the host: XLA leaves the variable alone,
-// and each replica has a cache of what a read gives, one snapshot for all.
+// A variable with the policy `host` is on the host: XLA leaves it alone, and
+// each replica has a cache of the value of a read, one snapshot for all.
 //
 //     r = ReadVariableOp(w)           r = ReadVariableOp(w) @/device:CPU:0
 //     y = MatMul*(x/split, r)    →    w/Read/Identity = Identity*(r)
 //                                     y = MatMul*(x/split, w/Read/Identity)
 //
 // A variable whose synchronizer names a destination is there, on any device of
-// any task, with its slots and with what uses it in place.
+// any task, with its slots and the nodes that use it in place.
 //
 //     w = VarHandleOp() _graft_synchronizer=     w = VarHandleOp()
 //         "ps,destination=/device:CPU:1"      →      @/device:CPU:1
@@ -31,11 +31,11 @@
 // With `servers` the variables without a destination are on these, balanced by
 // bytes.
 //
-// What the input colocates with a node of another device is no longer: nothing
-// that is computed depends on it, and TensorFlow would refuse the graph.
+// Colocation with a node on another device is dropped: no value depends on it,
+// and TensorFlow would refuse the graph.
 //
-// Relies on: policies (assign-strategy); updates of variables that are
-// once were left once by replicate.
+// Relies on: policies (assign-strategy); replicate left the updates of
+// unreplicated variables unreplicated.
 //
 //===----------------------------------------------------------------------===//
 
@@ -85,7 +85,7 @@ private:
   const VariableIndex *Vars = nullptr;
 };
 
-/// The host of the task that \p Device is on.
+/// Returns the host of the task that \p Device is on.
 static std::string hostOf(StringRef Device) {
   auto Parsed = DeviceName::parse(Device);
   DeviceName Host = Parsed ? *Parsed : DeviceName();
@@ -94,7 +94,7 @@ static std::string hostOf(StringRef Device) {
   return Host.str();
 }
 
-/// Replicas that read \p Read take it from a place of their own.
+/// Makes replicas read \p Read from a device copy of their own.
 void ShareVariables::cache(NodeId Var, Endpoint Read) {
   SmallVector<Use, 8> Readers;
   for (Use U : G->uses(Read.Node))
@@ -134,7 +134,7 @@ void ShareVariables::keepOnHost(NodeId Var) {
     G->setStringAttr(N, "_XlaScope", "");
   }
   erase_if(Reads, [&](NodeId Read) { return G->isPerReplica(Read); });
-  // What a read gives may be passed on, as by the Identity of `read_value()`.
+  // A read may be passed on, as by the Identity of `read_value()`.
   for (size_t I = 0; I < Reads.size(); ++I) {
     for (Use U : G->uses(Reads[I]))
       if (U.Index == 0 && G->isOp(U.User, op::Identity) &&
@@ -145,7 +145,7 @@ void ShareVariables::keepOnHost(NodeId Var) {
   }
 }
 
-/// Writes what the option says on the variables.
+/// Writes the synchronizers of the option on the variables.
 bool ShareVariables::giveSynchronizers() {
   for (StringRef Rule : *Options.Synchronizers) {
     auto [Pattern, Text] = Rule.split('=');
@@ -172,7 +172,7 @@ bool ShareVariables::giveSynchronizers() {
   return true;
 }
 
-/// Variables that nobody placed are on the servers, each on the one that has
+/// Puts variables without a destination on the servers, each on the one with
 /// the fewest bytes so far; a slot is where its variable is.
 void ShareVariables::giveServers() {
   std::vector<uint64_t> Bytes(Options.Servers->size());
@@ -198,8 +198,8 @@ void ShareVariables::giveServers() {
   }
 }
 
-/// Drops colocation between shared variables, or what uses them in place, and
-/// nodes that are on other devices; what is once and has a device moves with
+/// Drops colocation between shared variables, or nodes that use them in place,
+/// and nodes on other devices. An unreplicated node with a device moves with
 /// the variable that it is colocated with.
 void ShareVariables::separate() {
   for (NodeId N = 0; N < G->size(); ++N) {
@@ -222,8 +222,8 @@ void ShareVariables::separate() {
   }
 }
 
-/// Puts the shared variable \p Var where its synchronizer or its policy asks
-/// for it; \p Moved becomes true if a synchronizer does. False after an error.
+/// Puts the shared variable \p Var where its synchronizer or its policy asks;
+/// \p Moved becomes true if a synchronizer does. Returns false after an error.
 bool ShareVariables::place(NodeId Var, const Mesh &Devices, bool &Moved) {
   Policy Plan = G->node(Var).Plan;
   if (G->isPerReplica(Var)) {
@@ -258,7 +258,7 @@ bool ShareVariables::place(NodeId Var, const Mesh &Devices, bool &Moved) {
   return true;
 }
 
-/// Puts what uses shared variables in place where they are.
+/// Puts nodes that use shared variables in place where the variables are.
 void ShareVariables::placeUsers() {
   for (NodeId N = 0; N < G->size(); ++N)
     for (unsigned I = 0; I < G->node(N).NumData; ++I) {

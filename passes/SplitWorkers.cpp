@@ -2,21 +2,20 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The lowering for between-graph replication, always the last pass: what is
-// written is the graph of one worker, which runs one replica in a process of
-// its own. Each worker has the same program, so all that is numbered (the keys
-// of collectives) is equal in all files.
+// The lowering for between-graph replication, always the last pass: writes the
+// graph of one worker, which runs one replica in a process of its own. Each
+// worker has the same program, so all numbers (the keys of collectives) are
+// equal in all files.
 //
 //     x/split = _ToReplicas(x)           y = MatMul(x, w) @/job:worker/task:1
 //     y = MatMul*(x/split, w)       →    w/Assign = AssignVariableOp(w,
 //     w/Assign =                             i/broadcast)
 //         AssignVariableOp*(w, i)        i/broadcast = CollectiveBcastRecv()
 //
-// A worker is fed its rows. Worker 0 computes initial values and what is
-// restored, on its host, and sends them; effects outside of the graph (saving,
-// printing) are worker 0's. What exists once in the program every worker
-// computes for itself, from values that are equal. The rest is in
-// lib/lower/workers/Workers.cpp.
+// A worker is fed its rows. Worker 0 computes initial and restored values on
+// its host, and sends them; effects outside of the graph (saving, printing) are
+// worker 0's. Every worker computes unreplicated nodes for itself, from values
+// that are equal. The rest is in lib/lower/workers/Workers.cpp.
 //
 // Relies on: a finished program, which check-replication proves;
 // insert-collectives{reduction=workers}.

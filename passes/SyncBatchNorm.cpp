@@ -4,22 +4,23 @@
 //
 // A fused batch norm takes the statistics of the rows that it sees, which are
 // those of one replica. This pass computes the statistics of the whole batch in
-// plain ops, whose types say where they are reduced, and hands them out:
+// plain ops, whose types say where they are reduced, and makes users read
+// these:
 //
 //     m = Squeeze*(Mean*(x, [0,1,2]))
 //     v = Squeeze*(Mean*(SquaredDifference*(x, Mean*(x, [0,1,2])), [0,1,2]))
 //
-// how=exact: whoever reads the variance of the batch (a moving average) reads
-// v * n/(n-1), n being the number of rows of the whole batch; the mean of the
-// local means is exact already. Activations keep the local statistics.
+// how=exact: users of the variance of the batch (a moving average) read v *
+// n/(n-1), n being the number of rows of the whole batch; the mean of the local
+// means is exact already. Activations keep the local statistics.
 //
 //     y, m', v' = FusedBatchNorm*(x, s, o, [], []) training
 //   →
 //     y = FusedBatchNorm*(x, s, o, m, v)
 //     m' = m, v' = v * n/(n-1)
 //
-// how=sync: so does the op itself, as in inference, and its gradient. That is
-// the step of a single device.
+// how=sync: the op itself reads them too, as in inference, and so does its
+// gradient. That is the step of a single device.
 //
 //     dx, ds, do = FusedBatchNormGrad*(dy, x, s, r1, r2) training
 //   →
@@ -27,17 +28,17 @@
 //     c = s * Rsqrt(v + epsilon)       (and with channels last)
 //     dx = d - FusedBatchNorm*(x, c*ds/n, c*do/n, m, v)
 //
-// as FusedBatchNormGrad in inference takes m and v for constants: d = c*dy, and
-// what is missing is the part of dx through them. The variance is of centered
-// values, as a difference of two sums would cancel.
+// as FusedBatchNormGrad in inference takes m and v for constants: d = c*dy
+// lacks the part of dx through them. The variance is of centered values, as a
+// difference of two sums would cancel.
 //
-// A node whose other outputs (the reserve spaces) go somewhere else than to its
+// A node whose other outputs (the reserve spaces) have users beside its
 // gradient stays as it is, and insert-reductions warns.
 //
 // The file is long because statistics and gradient are written out op by op.
 //
 // Relies on: lib/infer/types/Types.h, which says which nodes have local
-// statistics; lib/certify/forms/BatchNormCheck.h is what certifies it.
+// statistics; lib/certify/forms/BatchNormCheck.h certifies the result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -90,7 +91,7 @@ private:
            U = DT_INVALID; ///< Types of activations and statistics.
   SmallVector<int64_t, 4> Axes;
   SmallVector<NodeId, 2> Gradients;
-  Endpoint Mean, Variance, Count; ///< Count: made when it is first asked for.
+  Endpoint Mean, Variance, Count; ///< Count: made on first use.
 };
 
 bool isGradient(StringRef Op) { return Op.starts_with(op::FusedBatchNormGrad); }
@@ -114,7 +115,8 @@ Endpoint SyncBatchNorm::number(StringRef Suffix, double Value) {
       AttrRun().type("dtype", U).raw("value", encodeFloatTensor(U, {}, Value)));
 }
 
-/// The readers of the reserve spaces, which must be gradients of this node.
+/// Finds the readers of the reserve spaces, which must be gradients of this
+/// node.
 bool SyncBatchNorm::findGradients() {
   Gradients.clear();
   for (Use Of : G->uses(N)) {
@@ -135,7 +137,7 @@ bool SyncBatchNorm::findGradients() {
   return true;
 }
 
-/// Whether this pass can do something about \p Node.
+/// Returns true if this pass can change \p Node.
 bool SyncBatchNorm::take(NodeId Node) {
   N = Node;
   T = G->outputType(N, 0);
@@ -189,7 +191,7 @@ void SyncBatchNorm::makeStatistics() {
   Count = {};
 }
 
-/// How many values of one channel there are, as a number.
+/// Returns the number of values of one channel.
 Endpoint SyncBatchNorm::countOfRows() {
   if (Count.Node != NoNode)
     return Count;
@@ -205,7 +207,7 @@ Endpoint SyncBatchNorm::countOfRows() {
   return Count = arithmetic("count", op::RealDiv, {All, Channels});
 }
 
-/// Has \p Node, the op or its gradient, take the statistics as given.
+/// Makes \p Node, the op or its gradient, take the statistics as given.
 void SyncBatchNorm::infer(NodeId Node) {
   G->setInput(Node, 3, Mean);
   G->setInput(Node, 4, Variance);
@@ -213,8 +215,9 @@ void SyncBatchNorm::infer(NodeId Node) {
   forgetShapes(Node);
 }
 
-/// What \p Node reserves for a gradient has another shape now, and so has what
-/// is made of it: TensorFlow compares `_output_shapes` when it imports a graph.
+/// Drops `_output_shapes` of the outputs that \p Node reserves for a gradient,
+/// and of values made of them: their shapes changed, and TensorFlow compares
+/// these when it imports a graph.
 void SyncBatchNorm::forgetShapes(NodeId Node) {
   SmallVector<NodeId, 8> Work{Node};
   DenseSet<NodeId> Seen{Node};
@@ -246,7 +249,7 @@ void SyncBatchNorm::correctGradient(NodeId Gradient) {
     return add(Suffix, op::Transpose, {Of, By}, Attrs);
   };
   Endpoint D{N, 0};
-  // In inference TensorFlow knows this gradient with channels last only.
+  // In inference TensorFlow has this gradient with channels last only.
   if (Axes[1] != 1) {
     SmallVector<int64_t, 5> Last(Axes.begin(), Axes.end()), Back = Last;
     Last.push_back(1);

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// One computation of a plain graph, named by hand, in the form that
-// TensorFlow's `tpu.replicate` gives it: its ops stay what they are, are marked
-// with their cluster, and read and return one tensor for each replica.
+// Brings one computation of a plain graph, named by hand, into the form of
+// TensorFlow's `tpu.replicate`: its ops stay the same, are marked with their
+// cluster, and read and return one tensor for each replica.
 //
 //     x = Placeholder()         split = Split(split_dim, x)
 //     y = AddV2(x, c)      →    input0 = TPUReplicatedInput(split, split:1)
@@ -14,12 +14,12 @@
 //                               output0 = TPUReplicatedOutput(Identity)
 //                               y = ConcatV2(output0, output0:1, y/axis)
 //
-// Members are what the outputs need, up to inputs and what is captured. This
-// pass settles who they are and what each replica gets; lib/lower/tpu/TpuForm.h
+// Members are the nodes that the outputs need, up to inputs and captures. This
+// pass finds them and the inputs of each replica; lib/lower/tpu/TpuForm.h
 // builds the graph.
 //
-// A replicated program says all that itself: its step is the computation
-// (lib/lower/tpu/TpuProgram.h), and this is its lowering.
+// A replicated program needs no options for this: its step is the computation
+// (lib/lower/tpu/TpuProgram.h), and this pass is its lowering.
 //
 // The file is long because it has an option for each argument of tpu.replicate,
 // which are read and checked here.
@@ -91,7 +91,7 @@ private:
   Graph *G = nullptr;
   DiagnosticEngine *Diags = nullptr;
   TpuComputation C;
-  bool IsProgram = false; ///< The replicated program says who is a member.
+  bool IsProgram = false; ///< Set if a replicated program has the members.
   std::map<std::pair<NodeId, uint32_t>, int> Feeds; ///< Axis, or Copy.
   std::vector<std::pair<Endpoint, int>> Splits;     ///< Inputs, and the axis.
   std::unique_ptr<DimAnalysis> Dims;
@@ -133,7 +133,7 @@ bool TpuReplicate::readMetadata(Module &M) {
   return true;
 }
 
-/// The tensor called \p Text in the list \p Option.
+/// Returns the tensor called \p Text in the list \p Option.
 std::optional<Endpoint> TpuReplicate::tensor(StringRef Option, StringRef Text) {
   auto E = G->findEndpoint(Text);
   if (!E || E->isControl()) {
@@ -194,7 +194,7 @@ bool TpuReplicate::readInput(StringRef Text) {
   int Axis = Feed == Feeds.end() ? 0 : Feed->second;
   if (Axis != Copy)
     Splits.push_back({*E, Axis});
-  // What is split is split when all is known to be right.
+  // Inputs are split when all options are known to be right.
   I.Values.assign(C.Replicas, *E);
   C.Inputs.push_back(std::move(I));
   return true;
@@ -207,7 +207,7 @@ bool TpuReplicate::readInputs() {
   return true;
 }
 
-/// The shapes to which inputs are padded, such as 8x?x3.
+/// Reads the shapes to which inputs are padded, such as 8x?x3.
 bool TpuReplicate::readShapes() {
   ArrayRef<std::string> Shapes = *Options.MaximumShapes;
   if (!Shapes.empty() && Shapes.size() != C.Inputs.size())
@@ -261,8 +261,9 @@ const DimAnalysis &TpuReplicate::dims() {
   return *Dims;
 }
 
-/// What each output is outside. Without `combine` a scalar is taken to be a
-/// mean and anything else to be rows, which is no more than a custom.
+/// Reads how each output is combined outside. Without `combine` a scalar is
+/// taken to be a mean and any other output to be rows, which is no more than a
+/// custom.
 bool TpuReplicate::readCombine(bool IsChosen) {
   ArrayRef<std::string> Rules = *Options.Combine;
   if (IsChosen && Rules.size() != C.Outputs.size())
@@ -271,7 +272,7 @@ bool TpuReplicate::readCombine(bool IsChosen) {
   for (size_t I = 0; I < C.Outputs.size(); ++I) {
     auto &[E, How] = C.Outputs[I];
     if (!IsChosen) {
-      // What is not a member has its value outside already.
+      // An output that is no member has its value outside already.
       if (C.Replicas == 1 ||
           !std::binary_search(C.Members.begin(), C.Members.end(), E.Node))
         continue;
@@ -303,8 +304,8 @@ bool TpuReplicate::readCombine(bool IsChosen) {
   return true;
 }
 
-/// A split of a static size leaves constants behind that hold the size of the
-/// whole batch: TensorFlow would have traced that of one replica.
+/// Warns about a split of a static size: constants may still hold the size of
+/// the whole batch, where TensorFlow would have traced that of one replica.
 void TpuReplicate::warnStatic() {
   for (auto [E, Axis] : Splits) {
     auto Shape = dims().shape(E);

@@ -28,7 +28,7 @@ using namespace llvm;
 
 namespace graft::certify {
 
-/// Gives the input \p G the form of which \p Outputs were made.
+/// Brings the input \p G into the normal form that \p Outputs were made from.
 static void normalise(Graph &G, ArrayRef<const Graph *> Outputs) {
   inlineCalls(G, {.Kept = {}, .Like = Outputs.front()});
   if (any_of(Outputs, [](const Graph *Out) { return hasOrderedReads(*Out); })) {
@@ -54,7 +54,7 @@ bool check(Module &Input, const Graph &Output, DiagnosticEngine &Diags,
   bool Parts = !newPartitions(G, Output).empty();
   if (What == Claim::Parts && !Parts)
     return true;
-  // On one device parts are all that can be new.
+  // Without replicas, partitioned variables are the only possible change.
   if (Parts && (What == Claim::Parts || countReplicas(Output, G) == 0))
     return checkPartition(InputGraph(G), Output, Diags);
   return partitionLike(Input, Output, Diags) &&
@@ -96,7 +96,7 @@ bool check(Module &Input, ArrayRef<const Graph *> Outputs,
     StringSet<> Runs = Ends;
     for (StringRef Name : Names.Runs.keys())
       Runs.insert(Name);
-    // The parts of a variable are trained with it.
+    // The parts of a trained variable are trained, too.
     StringSet<> Trained = Names.Trained;
     for (NodeId N = 0; N < G.size(); ++N)
       if (auto Slice = G.stringAttr(N, SliceAttr))

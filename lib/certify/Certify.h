@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one entry of the certificate. What kind of output it is given, it sees
-// for itself: a program, or the graph that a lowering wrote; with variables in
-// parts, or not.
+// The only entry point of the certificate. It finds out what kind of output it
+// is given: a program or a lowered graph, with or without partitioned
+// variables.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,42 +19,42 @@
 
 namespace graft::certify {
 
-/// What is claimed of an output.
+/// The claim that is checked of an output.
 enum class Claim : uint8_t {
-  Step, ///< It is the step of the input.
-  Parts ///< Where it has variables of the input in parts, it is the same graph.
+  Step, ///< It computes the single-device step.
+  Parts ///< Its partitioned variables apart, it is the input.
 };
 
-/// Checks that \p Output is what is claimed of it and \p Input, a graph as it
-/// was read, which is given the normal form and the parts that \p Output has.
+/// Checks that the claim \p What holds for \p Output and \p Input, a graph as
+/// it was read. Gives \p Input the normal form and the parts of \p Output.
 /// Errors name the nodes; at most a dozen are reported.
 bool check(Module &Input, const Graph &Output, DiagnosticEngine &Diags,
            Claim What = Claim::Step);
 
-/// What the collections of an input say, by name.
+/// Names from the collections of an input.
 struct Declared {
-  llvm::StringSet<> Local;   ///< Variables of which each worker has its own.
-  llvm::StringSet<> Trained; ///< Variables that gradients are for.
-  llvm::StringSet<> Runs;    ///< What is run, beside what no op reads.
+  llvm::StringSet<> Local;   ///< Local variables: each worker has its own.
+  llvm::StringSet<> Trained; ///< Trained variables.
+  llvm::StringSet<> Runs; ///< Nodes that are run, besides those without users.
 };
 
-/// The same of several files, which are those of all workers, in any order:
-/// together they are the step. If they do not make it together, each is, they
-/// update the same variables but for the local ones, and none is further ahead
-/// than it may be.
+/// Checks the files of all workers, in any order, which together must be the
+/// step. If each worker steps by itself, each file must be the step, all must
+/// update the same variables, apart from local ones, and none may run further
+/// ahead than allowed.
 bool check(Module &Input, llvm::ArrayRef<const Graph *> Outputs,
            const Declared &Names, DiagnosticEngine &Diags);
 
-/// Whether \p Output is of a worker that makes its steps by itself.
+/// Returns true if \p Output is the file of a worker that steps by itself.
 bool isByItself(const Graph &Output);
-/// How many steps it may be ahead of the slowest; 0: any number.
+/// Returns how many steps it may be ahead of the slowest worker; 0: any number.
 int64_t mayBeAhead(const Graph &Output);
 
-/// The same of a graph in memory, and a picture of what it was made of.
+/// Checks a graph in memory against a snapshot of its input.
 ///
-/// A picture that was taken before the first edit is as good as reading the
-/// file again: reading is a function of the bytes, no pass ran between it and
-/// the picture, and what the picture points to is never written again.
+/// A snapshot from before the first edit is as good as reading the file again:
+/// reading is a function of the bytes, no pass ran in between, and the memory
+/// that the snapshot points to is never written again.
 bool check(const InputGraph &Input, const Graph &Output,
            DiagnosticEngine &Diags, Claim What = Claim::Step);
 

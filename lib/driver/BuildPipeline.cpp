@@ -10,12 +10,12 @@ using namespace llvm;
 
 namespace graft {
 
-/// Strategies that are about the form of the step and leave the variables to
-/// the default one.
+/// Strategies that choose the form of the output and leave the variables to the
+/// default strategy.
 static constexpr std::pair<StringLiteral, Lowering> Forms[] = {
     {"tpu", Lowering::Tpu}, {"ipu-multi-worker", Lowering::Workers}};
 
-/// Of a bucket, where workers have a graph each and nothing else is said.
+/// The default bucket size where each worker has a graph of its own.
 static constexpr uint64_t WorkerBucketBytes = uint64_t(64) << 20;
 
 std::vector<std::string> strategyNames() {
@@ -50,7 +50,7 @@ std::vector<std::string> StrategyOptions::devices(bool OnGpus) const {
   if (Type.empty())
     Type = *Replicate.DeviceType;
   std::vector<std::string> Of = Tasks;
-  // The step of the chief is that of every worker.
+  // With --async, the step of the chief is the step of every worker.
   Of.resize(Async || Of.empty() ? 1 : Of.size());
   for (StringRef Task : Of)
     for (unsigned I = 0; I < Replicas; ++I)
@@ -61,7 +61,7 @@ std::vector<std::string> StrategyOptions::devices(bool OnGpus) const {
 static ReplicateOptions replicateOptions(const StrategyOptions &O,
                                          bool OnGpus) {
   ReplicateOptions R = O.Replicate;
-  // A worker is fed its rows, prepares them, and makes defaults of them.
+  // Each worker prepares its shard of the feed, and its defaults, itself.
   if (O.To != Lowering::Replicas || O.BetweenGraphs)
     R.Prepared = false;
   if (O.To == Lowering::Workers || O.BetweenGraphs)
@@ -98,13 +98,13 @@ Pipeline buildPipeline(const StrategyOptions &O, bool OnGpus) {
   if (HasRecord && !O.Share.Servers->empty())
     Assign.Servers = *O.Share.Servers;
   P.add(createAssignStrategyPass(Assign));
-  // A file may say anything.
+  // A strategy file may partition variables.
   if (HasRecord && (!O.Builder || O.Builder->Cuts))
     P.add(createPartitionVariablesPass());
   P.add(createReplicatePass(replicateOptions(O, OnGpus)));
   P.add(createMirrorVariablesPass(O.Mirror));
   P.add(createShareVariablesPass(O.Share));
-  // Nothing of these asks for proxies.
+  // The plain strategies never ask for proxies.
   if (!O.isPlain() || O.Assign.LocalReplication)
     P.add(createProxyVariablesPass());
   P.add(createPlaceDrawsPass());
@@ -112,12 +112,12 @@ Pipeline buildPipeline(const StrategyOptions &O, bool OnGpus) {
     P.add(createSyncBatchNormPass(*O.BatchNorm));
   InsertReductionsOptions Reduce = O.Reduce;
   Reduce.Fetch = O.Fetches;
-  // What leaves a worker, or a TPU, is not joined before the step is over.
+  // A tensor cannot leave a worker or a TPU and come back within a step.
   if (!Reduce.What.isGiven() && O.To != Lowering::Replicas)
     Reduce.What = Fallback::Mean;
   P.add(createInsertReductionsPass(Reduce));
-  // A TPU runs its computation as a whole: what could be outside between two
-  // parts of it stays inside, and reductions are part of it.
+  // A TPU runs its computation as a whole: a node between two parts of it
+  // cannot run outside, and reductions are part of it.
   if (!IsTpu)
     P.add(createRefineCopiesPass());
   MergeFetchesOptions Merge;
@@ -126,12 +126,12 @@ Pipeline buildPipeline(const StrategyOptions &O, bool OnGpus) {
   Merge.Forward =
       O.To == Lowering::Replicas && O.MergesForward && !O.BetweenGraphs;
   P.add(createMergeFetchesPass(Merge));
-  // What a record says of sums; a plain strategy has no compressors and groups.
+  // Only records choose compressors and groups; a plain strategy has neither.
   if (!IsTpu && (!O.Builder || O.Assign.Compressor.isGiven()))
     P.add(createCompressReductionsPass());
   FuseReductionsOptions Fuse = O.Fuse;
-  // What processes pay for are messages, and for large tensors, too, more than
-  // for a copy.
+  // Processes pay for each message, and sending a large tensor costs more than
+  // copying it.
   if ((Workers || (O.BetweenGraphs && !O.Async)) && !Fuse.BucketBytes.isGiven())
     Fuse.BucketBytes = WorkerBucketBytes;
   if (!IsTpu &&
@@ -142,8 +142,8 @@ Pipeline buildPipeline(const StrategyOptions &O, bool OnGpus) {
   InsertCollectivesOptions Collectives = O.Collectives;
   if (Workers)
     Collectives.How = ReductionKind::Workers;
-  // GPUs that nobody asked for may not be there: they would be one device, on
-  // which members of a collective wait for each other.
+  // GPUs that no flag asked for may be missing: all replicas would share one
+  // device, on which members of a collective wait for each other.
   else if (!Collectives.How.isGiven() && O.InputChoosesDevices && OnGpus)
     Collectives.How = ReductionKind::Add;
   if (!IsTpu)

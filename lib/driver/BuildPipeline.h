@@ -20,7 +20,7 @@
 
 namespace graft {
 
-/// What the program becomes at the end.
+/// The form of the output.
 enum class Lowering : uint8_t { Replicas, Tpu, Workers };
 
 /// The wanted distribution.
@@ -28,23 +28,23 @@ struct StrategyOptions {
   /// \p Strategy is one of strategyNames() or a file.
   explicit StrategyOptions(llvm::StringRef Strategy = "all-reduce");
 
-  const StrategyTraits *Builder; ///< Null: a file says what it is.
+  const StrategyTraits *Builder; ///< Null: the strategy is a file.
   Lowering To = Lowering::Replicas;
 
-  unsigned Replicas = 0;  ///< Of each task; 0: see Replicate.Devices.
+  unsigned Replicas = 0;  ///< Per task; 0: see Replicate.Devices.
   std::string DeviceType; ///< Empty: see InputChoosesDevices.
-  /// GPUs if the input names one, else CPUs; or else the default of replicate.
+  /// GPUs if the input names one, else CPUs. False: the default of replicate.
   bool InputChoosesDevices = false;
-  std::vector<std::string> Tasks; ///< Empty: none has a name.
-  bool BetweenGraphs = false;     ///< A graph for each of Tasks.
-  /// Of these: each is a step on its own, and no worker waits for another, but
-  /// for one that is Staleness steps behind.
+  std::vector<std::string> Tasks; ///< Empty: tasks have no names.
+  bool BetweenGraphs = false;     ///< Write a graph for each of Tasks.
+  /// With BetweenGraphs: each worker makes steps by itself and waits for
+  /// another one only if that is Staleness steps behind.
   bool Async = false;
-  unsigned Staleness = 0; ///< 0: it never waits.
-  /// Of these, the only one whose graph is written.
+  unsigned Staleness = 0; ///< 0: workers never wait.
+  /// With BetweenGraphs: the only worker whose graph is written.
   std::optional<unsigned> OnlyWorker;
 
-  MapDevicesOptions Devices; ///< Where what the input places goes first.
+  MapDevicesOptions Devices; ///< Applied first, to the devices of the input.
   AssignStrategyOptions Assign;
   ReplicateOptions Replicate;
   MirrorVariablesOptions Mirror;
@@ -55,22 +55,23 @@ struct StrategyOptions {
   InsertCollectivesOptions Collectives;
   SplitWorkersOptions Split;
   std::vector<std::string> Fetches;
-  /// Feeds that every replica gets whole, beside what Replicate.Feed says.
+  /// Feeds that every replica gets whole, in addition to Replicate.Feed.
   std::vector<std::string> WholeFeeds;
-  bool MergesForward = true; ///< Of `merge-fetches`; --fetch=none.
-  bool Accumulates = false;  ///< Gradients of shared variables.
-  bool CheckCopies = false;  ///< A step on stale copies fails.
+  /// Set `forward` of `merge-fetches`; not with --fetch=none.
+  bool MergesForward = true;
+  bool Accumulates = false; ///< Accumulate gradients of shared variables.
+  bool CheckCopies = false; ///< Fail a step on stale copies.
 
-  /// The devices of the replicas.
+  /// Returns the devices of the replicas.
   std::vector<std::string> devices(bool OnGpus) const;
-  /// Whether the strategy is one policy for all variables.
+  /// Returns true if the strategy has one policy for all variables.
   bool isPlain() const { return Builder && Builder->ForAll != Policy::None; }
 };
 
-/// The strategies that have names; any other is a file.
+/// Returns the names of strategies; any other word is a file.
 std::vector<std::string> strategyNames();
 
-/// The pipeline of \p O for an input that names GPUs or not.
+/// Returns the pipeline of \p O for an input with or without GPUs.
 Pipeline buildPipeline(const StrategyOptions &O, bool OnGpus = false);
 
 } // namespace graft

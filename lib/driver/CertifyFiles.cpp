@@ -18,7 +18,8 @@ using namespace llvm;
 
 namespace graft {
 
-/// Prints what \p Diags has about \p File; true if it has no error.
+/// Prints the warnings and errors of \p Diags about \p File. Returns true if
+/// none is an error.
 static bool finish(const DiagnosticEngine &Diags, StringRef File) {
   for (const Diagnostic &D : Diags.all())
     if (D.Level != Severity::Remark)
@@ -26,7 +27,7 @@ static bool finish(const DiagnosticEngine &Diags, StringRef File) {
   return !Diags.hasErrors();
 }
 
-/// Reads \p File, and verifies it.
+/// Reads and verifies \p File.
 static std::optional<Module> read(const std::string &File, InputKind Kind) {
   auto Buffer = openInput(File);
   Expected<Module> M = Buffer ? readModule(std::move(*Buffer), {.Kind = Kind})

@@ -11,8 +11,8 @@
 
 namespace graft {
 
-/// Checks that the files of --certify are the step of --against; the status of
-/// the program.
+/// Checks that the files of --certify compute the step of --against. Returns
+/// the exit status of the program.
 int certifyFiles(const ToolOptions &O);
 
 } // namespace graft

@@ -42,7 +42,7 @@ Error checkWord(StringRef Flag, StringRef Value,
       didYouMean(Value, Known, "; give one of " + join(Known, ", ")));
 }
 
-// Flags of other files may be made first.
+// A function, because other files may create their flags first.
 cl::OptionCategory &distributionCategory() {
   static cl::OptionCategory Category("Distribution");
   return Category;
@@ -68,7 +68,8 @@ Text DeviceType(
     "device-type", cl::value_desc("type"), cl::cat(Distribution),
     cl::desc("Replica i is on /device:TYPE:i. Default: GPU if the input names "
              "one, else CPU, or the device that the strategy is named after"));
-// Who means the type would be told of --devices, which is nearer.
+// A hidden flag with an error of its own: LLVM would suggest --devices, which
+// is spelled more alike, to a user who means the type.
 Text Device("device", cl::Hidden, cl::value_desc("type"), cl::cat(Distribution),
             cl::desc("Is refused: --device-type or --devices"));
 TextList
@@ -202,14 +203,14 @@ Error checkGrad(StringRef Value) {
 
 constexpr unsigned MaxReplicas = 65536;
 
-/// What is wrong with a file that \p Flag names, or with its name.
+/// Returns \p E if it is about the contents of a file, else a usage error.
 Error ofFile(StringRef Flag, Error E) {
   return E.isA<SideFileError>()
              ? std::move(E)
              : usageError(Flag + ": " + toString(std::move(E)));
 }
 
-/// The replicas of each worker of --cluster.
+/// Places the replicas on the workers of --cluster.
 Error placeOnCluster(StrategyOptions &S) {
   Expected<ClusterSpec> Spec = readCluster(Cluster);
   if (!Spec)
@@ -224,8 +225,8 @@ Error placeOnCluster(StrategyOptions &S) {
   return Error::success();
 }
 
-/// One replica on each GPU of --resources, or on each CPU of a machine without.
-/// What is ignored in the file is said.
+/// Places one replica on each GPU of --resources, or on each CPU of a machine
+/// without GPUs. Prints a note for each entry of the file that is ignored.
 Error placeOnResources(StrategyOptions &S) {
   std::vector<std::string> Notes;
   Expected<ResourceSpec> Spec = readResources(Resources, Notes);
@@ -243,7 +244,7 @@ Error placeOnResources(StrategyOptions &S) {
 }
 
 Error checkDeviceType(StrategyOptions &S) {
-  // The form of a TPU's computation has reductions of its own.
+  // The computation of a TPU has reductions of its own.
   if (S.To == Lowering::Tpu) {
     S.DeviceType = "TPU";
     std::string Flag =
@@ -259,8 +260,8 @@ Error checkDeviceType(StrategyOptions &S) {
       return usageError("--device-type: '" + DeviceType +
                         "' is not a type of device, such as CPU or GPU");
     S.DeviceType = Device->Type;
-    // Any plug-in may bring a type of its own, but hardly one that is a slip
-    // away from one that is known.
+    // A plug-in may define any type, but hardly one that is a typing error away
+    // from a known type.
     const std::vector<std::string> Known = {"CPU", "GPU", "TPU",     "IPU",
                                             "HPU", "NPU", "XPU",     "VPU",
                                             "MLU", "VE",  "XLA_CPU", "XLA_GPU"};
@@ -275,7 +276,7 @@ Error checkDeviceType(StrategyOptions &S) {
   return Error::success();
 }
 
-/// --device is no flag, but what is meant can be said.
+/// Refuses --device, which is no flag, with the flag that was meant.
 Error checkNoDevice() {
   if (!given(Device))
     return Error::success();
@@ -287,7 +288,7 @@ Error checkNoDevice() {
                     "'?");
 }
 
-/// The devices of the replicas, or their number and type.
+/// Sets the devices of the replicas, or their number and type.
 Error checkPlaces(StrategyOptions &S) {
   std::string Flag = firstGiven({Replicas, DeviceType, Cluster});
   if (given(Devices) && !Flag.empty())
@@ -338,7 +339,7 @@ Error checkPlaces(StrategyOptions &S) {
   return Error::success();
 }
 
-/// --mode=between-graph: the graph for all of --cluster, cut between its tasks.
+/// Checks --mode=between-graph, which cuts the graph between the tasks.
 Error checkMode(StrategyOptions &S, StringRef Output) {
   std::string Loose = Async            ? firstGiven({Async})
                       : Staleness != 0 ? firstGiven({Staleness})
@@ -370,7 +371,7 @@ Error checkMode(StrategyOptions &S, StringRef Output) {
   S.BetweenGraphs = true;
   S.Async = !Loose.empty();
   S.Staleness = Staleness;
-  // With one replica it is the step of the input.
+  // A worker with one replica runs the step of the input.
   S.Replicate.Once = S.Async && S.Replicas == 1;
   if (given(Worker)) {
     if (Error E = Worker.take(S.Split))
@@ -387,7 +388,7 @@ Error checkMode(StrategyOptions &S, StringRef Output) {
   return Error::success();
 }
 
-/// The tasks of ipu-multi-worker: those of --cluster, or numbered workers.
+/// Sets the tasks of ipu-multi-worker: those of --cluster, or numbered workers.
 Error chooseWorkers(StrategyOptions &S, std::vector<std::string> &Tasks) {
   if (given(Cluster)) {
     if (given(Workers) || given(Worker))
@@ -424,9 +425,9 @@ Error chooseWorkers(StrategyOptions &S, std::vector<std::string> &Tasks) {
   return Error::success();
 }
 
-/// One replica on each worker of ipu-multi-worker, which is a task.
+/// Places one replica on each worker of ipu-multi-worker, which is a task.
 Error checkWorkers(StrategyOptions &S, const OtherOptions &Other) {
-  // There is no program any more, and one file is not all of it.
+  // There is no program left to show, and one file is only a part of the step.
   std::string Flag =
       firstGiven({Replicas, Devices, Resources, Reduction, CheckCopies},
                  Other.EmitsTypes ? "--emit=types"
@@ -448,7 +449,7 @@ Error checkWorkers(StrategyOptions &S, const OtherOptions &Other) {
   return Error::success();
 }
 
-/// --reduction and --batch-norm, which say more than an option of a pass.
+/// Checks --reduction and --batch-norm, which set options of several passes.
 Error checkReduction(StrategyOptions &S) {
   if (Error E = Reduction.check())
     return E;
@@ -517,7 +518,7 @@ Expected<StrategyOptions> checkStrategy(const OtherOptions &Other) {
   return S;
 }
 
-/// --passes, with what --replicas and --feed say to its passes.
+/// Parses --passes and gives its passes the values of --replicas and --feed.
 Expected<Pipeline> completePipeline(const PassRegistry &Registry,
                                     StringRef Passes) {
   Expected<Pipeline> P = Pipeline::parse(Passes, Registry);
@@ -642,7 +643,7 @@ Error moveAccelerators(StrategyOptions &S, const InputDevices &Input) {
         ", and these are not the devices of the replicas; say where "
         "each goes, with --device-map=" +
         Input.Accelerators.front() + "=" + Here.front() + " and so on");
-  // A TPU runs nothing but its computation.
+  // A TPU runs nothing but its own computation.
   std::string To =
       S.To == Lowering::Tpu ? std::string("/device:CPU:0") : Here.front();
   S.Devices.Map.add(Input.Accelerators.front() + "=" + To);
@@ -677,7 +678,7 @@ Expected<ChosenPasses> choosePasses(const PassRegistry &Registry,
     return E;
   bool Wanted = namesMachines() || given(Cluster) || given(Strategy);
   for (const cl::Option *Flag : distributionFlags()) {
-    // These two every pass may have that has such an option.
+    // With --passes, --replicas and --feed set the options of these names.
     if (!given(*Flag) ||
         (Other.HasPasses &&
          (Flag == &Replicas || Flag == std::addressof<const cl::Option>(Feed))))
@@ -687,7 +688,7 @@ Expected<ChosenPasses> choosePasses(const PassRegistry &Registry,
           "--" + Flag->ArgStr +
           " and --passes: give only one; an option of a pass goes "
           "into the pipeline");
-    // Devices can be mapped without anything else.
+    // --device-map works without a strategy.
     if (!Wanted && Flag != std::addressof<const cl::Option>(DeviceMap))
       return usageError("--" + Flag->ArgStr + " needs --replicas or --devices");
   }

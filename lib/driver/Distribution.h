@@ -21,43 +21,43 @@
 
 namespace graft {
 
-/// What other flags say that strategies depend on.
+/// Values of other flags that strategies depend on.
 struct OtherOptions {
   bool HasPasses = false;
   std::string Passes;
   bool VerifyOutput = false;
   bool Explain = false;    ///< Given.
-  bool EmitsTypes = false; ///< Likewise.
+  bool EmitsTypes = false; ///< Given.
   std::string Output;      ///< A file, or "-".
 };
 
 llvm::cl::OptionCategory &distributionCategory();
 
-/// Files that the flags name.
+/// Returns the files that the flags name.
 std::vector<std::string> distributionFiles();
 
-/// What a pipeline depends on of an input.
+/// The devices of an input on which the pipeline depends.
 struct InputDevices {
   bool HasGpu = false; ///< A node is on one.
-  /// The devices of nodes that are no CPUs, without job and task, sorted.
+  /// The devices of nodes other than CPUs, without job and task, sorted.
   std::vector<std::string> Accelerators;
 };
 
 InputDevices devicesOf(const Graph &G);
 
-/// What the flags ask for: a pipeline of the user's own, which is empty if no
-/// flag asks for any, or a strategy.
+/// The passes that the flags ask for: a strategy, or a pipeline of the user's
+/// own, which is empty if no flag asks for passes.
 struct ChosenPasses {
   Pipeline Own;
   std::optional<StrategyOptions> Strategy;
-  bool OnlyMapsDevices = false; ///< So does Own.
+  bool OnlyMapsDevices = false; ///< Own has no other pass.
 
   bool empty() const { return Own.empty() && !Strategy; }
-  /// Whether the type of the replicas' devices depends on the input.
+  /// Returns true if the type of the replicas' devices depends on the input.
   bool dependOnInput() const {
     return Strategy && Strategy->InputChoosesDevices;
   }
-  /// An error if nothing says where a device of the input goes.
+  /// Returns an error if a device of the input must be mapped and is not.
   llvm::Expected<Pipeline> pipeline(const InputDevices &Input,
                                     bool Once = false) const;
 };
@@ -65,19 +65,20 @@ struct ChosenPasses {
 llvm::Expected<ChosenPasses> choosePasses(const PassRegistry &Registry,
                                           const OtherOptions &Other);
 
-/// Has what \p Input places on its one accelerator go to replica 0, or its
-/// replica, if it is none of the replicas' devices.
+/// Moves the nodes that \p Input places on its one accelerator to the device of
+/// replica 0, unless a replica has that accelerator. Returns an error if there
+/// are several accelerators and --device-map is not given.
 llvm::Error moveAccelerators(StrategyOptions &S, const InputDevices &Input);
 
-/// What \p S, which the flags ask for, is for the functions of a SavedModel,
-/// whose variables are those of their caller; an error if they cannot be so.
+/// Returns \p S adapted to the functions of a SavedModel, whose variables are
+/// owned by their caller, or an error if \p S does not allow that.
 llvm::Expected<StrategyOptions> chooseForFunctions(StrategyOptions S);
 
-/// An error unless variables exist once under \p S, as those have to that
-/// --capture names: nothing gives their copies a value.
+/// Returns an error unless \p S shares all variables. --capture needs that:
+/// copies would never be given a value.
 llvm::Error checkCaptures(const StrategyOptions &S);
 
-/// Whether the flags say on which machines the replicas are.
+/// Returns true if the flags say on which machines the replicas are.
 bool namesMachines();
 
 /// Returns a UsageError.
@@ -97,14 +98,14 @@ public:
     setWords(*this, this->Words);
   }
 
-  /// Refuses a value that is none of the words.
+  /// Returns an error if the value is none of the words.
   llvm::Error check() const;
 
 private:
   std::vector<std::string> Words;
 };
 
-/// Refuses a \p Value of \p Flag that is not among \p Known.
+/// Returns an error if \p Value of the flag \p Flag is not among \p Known.
 llvm::Error checkWord(llvm::StringRef Flag, llvm::StringRef Value,
                       const std::vector<std::string> &Known,
                       llvm::StringRef Noun = "value");

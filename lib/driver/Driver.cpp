@@ -1,4 +1,4 @@
-//===- lib/driver/Driver.cpp - what the program does ------------*- C++ -*-===//
+//===- lib/driver/Driver.cpp - the run of the program -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -21,8 +21,8 @@ using namespace llvm;
 
 namespace graft {
 
-/// The pipeline that is printed: the input has a say in it. Otherwise the input
-/// is not read before everything else is known to be right.
+/// Returns the pipeline to print. The input is read only if the pipeline
+/// depends on it.
 static Expected<Pipeline> pipelineFor(const ToolOptions &O) {
   if (!O.Passes.Strategy || O.Input == "-" ||
       (!O.Passes.dependOnInput() && !sys::fs::exists(O.Input)))
@@ -36,7 +36,8 @@ static Expected<Pipeline> pipelineFor(const ToolOptions &O) {
   return O.Passes.pipeline(devicesOf(M->graph()));
 }
 
-/// Prints what flags ask for that end the program; false if none does.
+/// Prints the information that flags ask for instead of a run. Returns false if
+/// no flag does.
 static Expected<bool> printInformation(const ToolOptions &O,
                                        const PassRegistry &Registry) {
   Pipeline Printed;
@@ -100,7 +101,7 @@ int runTool(const ToolOptions &O, const PassRegistry &Registry) {
                                   "'" + Name + "' has the line '" +
                                       SplitMarker +
                                       "': give --split-input-file"));
-  // The program ends now: to take the graph apart first costs time only.
+  // The program ends now: destroying the graph first would only cost time.
   auto Whole = std::make_unique<Run>(O, std::move(*Buffer));
   int Status = Whole->run(nullptr);
   BuryPointer(std::move(Whole));

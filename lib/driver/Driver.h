@@ -1,4 +1,4 @@
-//===- lib/driver/Driver.h - what the program does --------------*- C++ -*-===//
+//===- lib/driver/Driver.h - the run of the program -------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -11,8 +11,8 @@
 
 namespace graft {
 
-/// Does what \p O asks for, and prints all messages. The exit status of the
-/// program, which is to end now: what is large is not taken apart.
+/// Does what \p O asks for and prints all messages. Returns the exit status.
+/// The program must end then: large objects are not destroyed.
 int runTool(const ToolOptions &O, const PassRegistry &Registry);
 
 } // namespace graft

@@ -18,7 +18,7 @@ using namespace llvm;
 
 namespace graft {
 
-/// Where \p File is, through links, or where it would be.
+/// Returns the real path of \p File, through links, also if it does not exist.
 static SmallString<256> placeOf(StringRef File) {
   SmallString<256> Real, Whole(File);
   if (!sys::fs::real_path(File, Real))
@@ -32,7 +32,7 @@ static SmallString<256> placeOf(StringRef File) {
   return Real;
 }
 
-/// Whether two names are those of one file, through links too.
+/// Returns true if two names mean one file, through links too.
 static bool areSame(StringRef A, StringRef B) {
   bool Same = false;
   if (!sys::fs::equivalent(A, B, Same))
@@ -40,15 +40,15 @@ static bool areSame(StringRef A, StringRef B) {
   return placeOf(A) == placeOf(B);
 }
 
-/// Whether \p File is, or would be, the folder \p Folder or in it.
+/// Returns true if \p File is, or would be, the folder \p Folder or in it.
 static bool isIn(StringRef File, StringRef Folder) {
   SmallString<256> Inner = placeOf(File), Outer = placeOf(Folder);
   StringRef Rest(Inner);
   return Rest.consume_front(Outer) && (Rest.empty() || Rest.starts_with("/"));
 }
 
-/// Whether \p File is one of those that `-o Output --shard-size` may write; how
-/// many they are is not known yet.
+/// Returns true if `-o Output --shard-size` may write \p File. The number of
+/// shards is not known yet.
 static bool isShardOf(StringRef File, StringRef Output) {
   if (auto Shard = ShardName::parse(File))
     return areSame((Shard->Stem + Shard->Extension).str(), Output);
@@ -58,7 +58,7 @@ static bool isShardOf(StringRef File, StringRef Output) {
          areSame((Stem + Extension).str(), Output);
 }
 
-/// The files beside the output, and the flags that name them.
+/// Returns the files written beside the output and the flags that name them.
 static std::vector<std::pair<StringRef, std::string>>
 sideFiles(const ToolOptions &O) {
   std::vector<std::pair<StringRef, std::string>> Written;

@@ -13,15 +13,15 @@
 
 namespace graft {
 
-/// Refuses outputs that are inputs, under whatever name: \p Output only with
-/// --in-place, and only the graph, which was read from \p Graph. No two
-/// outputs are one file.
+/// Returns an error if an output is an input under another name, or if two
+/// outputs are one file. With --in-place, \p Output may be a file of \p Graph,
+/// from which the graph was read.
 llvm::Error checkFiles(const ToolOptions &O, llvm::StringRef Output,
                        llvm::ArrayRef<std::string> Graph);
 
-/// Refuses \p Output as the folder for what is made of the folder O.Input: one
-/// is not in the other, and no file that is read, or written beside it, is in
-/// the output.
+/// Returns an error if \p Output cannot be the folder for the rewritten folder
+/// O.Input: neither may be in the other. No other file that is read or written
+/// may be in the output.
 llvm::Error checkFolder(const ToolOptions &O, llvm::StringRef Output);
 
 } // namespace graft

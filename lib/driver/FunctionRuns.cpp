@@ -2,11 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The body of a function is a graph like any other, so it is read, rewritten,
-// certified and written by a Run of its own, in memory, and put in the place of
-// the body. Its variables are arguments and stay the caller's: they exist once,
-// as with --strategy=ps, so that what TensorFlow tracks, saves and restores is
-// what it was.
+// The body of a function is a graph like any other: a Run of its own reads,
+// rewrites, certifies and writes it in memory, and the result replaces the
+// body. Its variables are arguments and stay the caller's. They exist once, as
+// with --strategy=ps, so TensorFlow tracks, saves and restores the same objects
+// as before.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ using namespace llvm;
 namespace graft {
 
 bool rewritesFunctions(const ToolOptions &O, const Module &M) {
-  // Of several MetaGraphDefs TensorFlow 2 runs the graph, too.
+  // TensorFlow 2 runs the graph of a SavedModel with several MetaGraphDefs.
   return O.Passes.Strategy && !O.SignaturesOnly &&
          M.Kind == InputKind::SavedModel && M.MetaGraphTags.size() == 1 &&
          hasSavedFunctions(*M.metaGraph());
@@ -68,13 +68,13 @@ private:
   FunctionLibrary Library;
   StrategyOptions Strategy;
   std::vector<SavedFunction> Chosen;
-  std::vector<bool> HasFeed; ///< By rule of --feed: is it one of a function?
+  std::vector<bool> HasFeed; ///< Set by --feed rule if a function has it.
   std::map<std::string, tensorflow::FunctionDef> Bodies;
   std::vector<std::string> Spread, Left;
-  uint64_t Bytes = 0; ///< Of all bodies.
+  uint64_t Bytes = 0; ///< The size of all bodies.
 };
 
-/// Why the body \p Def cannot be on several devices, or "".
+/// Returns the reason why the body \p Def cannot run on several devices, or "".
 std::string obstacle(const tensorflow::FunctionDef &Def) {
   auto It = Def.attr().find("_XlaMustCompile");
   return It != Def.attr().end() && It->second.b()
@@ -82,7 +82,7 @@ std::string obstacle(const tensorflow::FunctionDef &Def) {
              : "";
 }
 
-/// Maps the devices of all functions, and of the graph that calls them.
+/// Maps the devices of all functions and of the graph that calls them.
 Error FunctionRuns::mapDevices(const InputDevices &Devices) {
   if (Error E = moveAccelerators(Strategy, Devices))
     return E;
@@ -143,7 +143,7 @@ Error FunctionRuns::choose() {
   return Error::success();
 }
 
-/// The options of the run of one function.
+/// Returns the options for the run of one function.
 ToolOptions FunctionRuns::optionsFor(const FunctionGraph &Graph) {
   ToolOptions Its;
   Its.Input = Its.Output = "-";
@@ -160,11 +160,11 @@ ToolOptions FunctionRuns::optionsFor(const FunctionGraph &Graph) {
   Its.IsFunction = true;
   Its.Explain = O.Explain;
   StrategyOptions S = Strategy;
-  S.MergesForward = false; // Nobody fetches what is in a body.
+  S.MergesForward = false; // No user fetches a node of a body.
   S.Replicate.Handles = true;
   S.Fetches = Graph.Results;
   S.Fetches.push_back(Graph.Effects);
-  // A rule is for the functions that have such an argument.
+  // A rule of --feed is for the functions that have such an argument.
   std::vector<std::string> Rules;
   for (auto [I, Rule] : enumerate(*Strategy.Replicate.Feed)) {
     SmallVector<StringRef, 2> Names;
@@ -201,7 +201,7 @@ Error FunctionRuns::run(const SavedFunction &F) {
   Run Work(Its, MemoryBuffer::getMemBufferCopy(Graph->Bytes, Name));
   std::string Text;
   Work.work(&Text);
-  // Without rows there is nothing to spread.
+  // A function without a batch is left as it is.
   if (any_of(Work.diagnostics().all(),
              [](const Diagnostic &D) { return D.Id == "no-batch"; })) {
     Left.push_back(F.Shown);
@@ -229,8 +229,7 @@ Error FunctionRuns::run(const SavedFunction &F) {
   return functionOf(Def, *Graph, Library, Text).moveInto(Bodies[F.Name]);
 }
 
-/// What became of the functions. Nobody is to think that one is distributed
-/// which is not.
+/// Says which functions are distributed and which are not.
 void FunctionRuns::say() {
   sort(Left);
   Left.erase(llvm::unique(Left), Left.end());

@@ -15,14 +15,14 @@
 
 namespace graft {
 
-/// Whether what is asked for is done to the functions of \p M that TensorFlow 2
-/// runs, and not to its graph, which calls them.
+/// Returns true if the functions of \p M that TensorFlow 2 runs are rewritten,
+/// instead of the graph that calls them.
 bool rewritesFunctions(const ToolOptions &O, const Module &M);
 
-/// Rewrites them, each as a graph of its own, and puts the bodies into the
-/// library of \p M. What is said of one is printed. With a format that is for
-/// people \p Shown gets what they are then, and \p M stays as it is. \p Made
-/// counts, \p All collects what was said, \p Line says which one it is at;
+/// Rewrites the functions, each as a graph of its own, and puts the bodies into
+/// the library of \p M. Prints the messages about each function. With a format
+/// for people, \p Shown gets the text and the bodies stay as they are. \p Made
+/// counts, \p All collects the messages, \p Line shows the progress. Returns
 /// false after an error.
 bool runFunctions(Module &M, const ToolOptions &O, llvm::StringRef File,
                   Progress &Line, std::string &Shown, Summary &Made,

@@ -12,7 +12,7 @@
 
 namespace graft {
 
-/// One word, a list of repeated flags, or nothing but its name.
+/// The flag of an option: one word, a list of repeated flags, or just its name.
 template <typename T>
 using FlagFor = std::conditional_t<
     std::is_same_v<T, bool>, llvm::cl::opt<bool>,
@@ -20,8 +20,8 @@ using FlagFor = std::conditional_t<
                        llvm::cl::list<std::string>,
                        llvm::cl::opt<std::string>>>;
 
-/// A flag that sets an option of a pass: help, default, values and, unless
-/// \p Mods has another, the name are those of the option.
+/// A flag that sets an option of a pass. It takes help, default and values from
+/// the option, and the name unless \p Mods has another.
 template <typename Options, typename T> class OptionFlag : public FlagFor<T> {
 public:
   template <typename... Modifiers>
@@ -66,7 +66,7 @@ private:
   std::string Help;
 };
 
-/// Takes flags, each followed by the options that it sets, up to an error.
+/// Takes flags, each followed by the options that it sets, until an error.
 inline llvm::Error takeAll() { return llvm::Error::success(); }
 template <typename Flag, typename Options, typename... Others>
 llvm::Error takeAll(const Flag &First, Options &To, Others &...Rest) {

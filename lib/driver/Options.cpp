@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names of flags are what build files are written against: they stay.
+// Build files depend on the names of flags: they stay.
 //
 //===----------------------------------------------------------------------===//
 
@@ -195,7 +195,7 @@ Flag SplitInput("split-input-file", cl::cat(Debugging),
 //===----------------------------------------------------------------------===//
 
 Error checkPass(StringRef Flag, StringRef Name, const PassRegistry &Registry) {
-  // Passes for tests are known too, but not suggested.
+  // Passes for tests are accepted too, but not suggested.
   if (Registry.find(Name))
     return Error::success();
   return checkWord(Flag, Name, Registry.names(), "pass");
@@ -257,7 +257,7 @@ Error chooseFormat(ToolOptions &O) {
   return chooseShardSize(O);
 }
 
-/// By the flag, or else by what the file is called.
+/// Chooses the format of remarks by the flag, or else by the file name.
 Error chooseRemarks(ToolOptions &O) {
   O.Remarks = given(Remarks);
   O.RemarksFile = Remarks;
@@ -409,7 +409,7 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
     return E;
   if (Error E = chooseInstrumentation(O.Show, Registry))
     return E;
-  // Nothing else is printed meanwhile.
+  // No other output may be printed while the progress line is shown.
   O.ShowProgress = ShowProgress == "auto" && !Quiet && !O.Show.prints() &&
                    !SplitInput &&
                    (Output != "-" || !sys::Process::StandardOutIsDisplayed());

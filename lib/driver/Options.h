@@ -18,19 +18,19 @@
 
 namespace graft {
 
-/// What the command line asks for, checked.
+/// The checked command line.
 struct ToolOptions {
   std::string Input;
-  /// The files of --certify, which must be the step of \p Against.
+  /// The files of --certify, which must compute the step of \p Against.
   std::vector<std::string> Certified;
   std::string Against;
   std::string Output;
   InputKind Kind = InputKind::Auto;
-  std::vector<std::string> Tags; ///< Of the MetaGraphDef; empty: the first.
-  std::optional<OutputFormat> Format; ///< Or by the name of the output.
+  std::vector<std::string> Tags; ///< Tags to select; empty: first MetaGraphDef.
+  std::optional<OutputFormat> Format; ///< Unset: by the name of the output.
   WriteOptions Write;
   std::string Depfile;
-  /// Files that the command line itself was read from, and that it names.
+  /// Further files that are read: response files and files that flags name.
   std::vector<std::string> FurtherInputs;
 
   ChosenPasses Passes; ///< Empty: the bytes pass through.
@@ -40,28 +40,28 @@ struct ToolOptions {
   DrawingOptions Drawing;    ///< For the format Dot.
   bool ShowProgress = false; ///< Where stderr is a terminal.
   bool InPlace = false;      ///< The output may be the input.
-  /// Of a folder that is written: it may replace one, and has links.
+  /// For an output folder: it may replace a folder, and it has links to files.
   bool ReplaceFolder = false;
   bool LinkFiles = false;
-  /// PLACEHOLDER=VARIABLE_NAME: what is fed is the handle of a variable.
+  /// PLACEHOLDER=VARIABLE_NAME: placeholders for handles of variables.
   std::vector<std::string> Captures;
   /// The functions of a SavedModel that are rewritten; empty: all.
   std::vector<std::string> Functions;
-  bool SignaturesOnly = false; ///< The graph is, and no function.
-  bool IsFunction = false;     ///< The input is the body of one.
-  bool Quiet = false;          ///< Success is not told.
+  bool SignaturesOnly = false; ///< Rewrite the graph and no function.
+  bool IsFunction = false;     ///< The input is the body of a function.
+  bool Quiet = false;          ///< Success is not reported.
   bool Strict = false;
   bool VerifyOutput = false;
-  bool VerifyIfSmall = false; ///< The same where it costs little.
+  bool VerifyIfSmall = false; ///< The same for small inputs.
   bool VerifyDiagnostics = false;
   bool SplitInput = false;
   bool Remarks = false;
-  std::string RemarksFile;  ///< Empty: as text on stderr.
-  std::string ReportFile;   ///< Empty: none is written.
-  bool KeepRemarks = false; ///< For a report.
+  std::string RemarksFile;  ///< Empty: to stderr as text.
+  std::string ReportFile;   ///< Empty: no report is written.
+  bool KeepRemarks = false; ///< Remarks are kept for a report.
   RemarksFormat RemarksAs = RemarksFormat::Yaml;
   std::vector<std::string> Explain;   ///< Nodes.
-  std::vector<std::string> CustomOps; ///< Of the user's own libraries.
+  std::vector<std::string> CustomOps; ///< Ops of the user's own libraries.
 
   bool PrintPipeline = false;
   bool ListPasses = false;
@@ -70,17 +70,17 @@ struct ToolOptions {
   std::string HelpPass;
 };
 
-/// What the reader is told.
+/// Returns the options of the reader.
 inline ReadOptions readOptions(const ToolOptions &O) {
   return {.Kind = O.Kind, .Tags = O.Tags};
 }
 
-/// Parses and checks the command line. What cl:: itself refuses (an unknown
-/// flag) ends the program with status 2.
+/// Parses and checks the command line. Errors that cl:: finds itself (an
+/// unknown flag) end the program with status 2.
 llvm::Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
                                              const PassRegistry &Registry);
 
-/// All options as JSON.
+/// Prints all options as JSON.
 void printOptionsJson(llvm::raw_ostream &OS);
 
 } // namespace graft

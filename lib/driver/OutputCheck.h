@@ -17,27 +17,27 @@
 
 namespace graft {
 
-/// What was written before it replaces the output \p Name: \p Files, one after
+/// Opens the bytes that will replace the output \p Name: \p Files, one after
 /// the other, are the bytes of one message.
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
 openWritten(llvm::ArrayRef<std::string> Files, llvm::StringRef Name);
 
-/// Reads what was written of \p M before it replaces the output \p Name:
-/// \p Files, one after the other, are the bytes of one message. They must
-/// verify, and be the step of the input.
+/// Reads the output of \p M before it replaces the file \p Name: \p Files, one
+/// after the other, are the bytes of one message. It must verify and compute
+/// the step of the input.
 llvm::Error checkWritten(const Module &M, llvm::ArrayRef<std::string> Files,
                          OutputFormat Format, llvm::StringRef Name,
                          DiagnosticEngine &Diags);
 
-/// The same of the message \p Bytes.
+/// The same check for the message \p Bytes.
 llvm::Error checkMessage(const Module &M,
                          std::unique_ptr<llvm::MemoryBuffer> Bytes,
                          OutputFormat Format, DiagnosticEngine &Diags);
 
-/// What the collections of \p M say.
+/// Returns the names that the collections of \p M declare.
 certify::Declared declaredBy(const Module &M);
 
-/// The same of \p Graphs, the files of all workers.
+/// The same check for \p Graphs, the files of all workers.
 llvm::Error checkWorkers(const Module &M, llvm::ArrayRef<std::string> Graphs,
                          OutputFormat Format, DiagnosticEngine &Diags);
 

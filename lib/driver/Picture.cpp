@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which replica a node of an output belongs to, and why it is there, is known
-// from the program that it is written from: no name is asked.
+// The program knows to which replica a node of the output belongs and why it
+// was added: no name is parsed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,7 +51,7 @@ Expected<std::string> pictureText(const Module &M, const DrawingOptions &O) {
             for (wire::Field F; Fields.next(F);) {
               Nodes.push_back(drawn(Program, Of));
               Nodes.back().Replica = Replica;
-              // Constants that it takes come before it.
+              // The constants of a node come before it.
               if (Fields.position() != Copy.end())
                 Nodes.back().Name += "/" + lastPart(nameOf(F.Bytes)).str();
             }

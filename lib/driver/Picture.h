@@ -12,7 +12,7 @@
 
 namespace graft {
 
-/// The graph that \p M is written as, for Graphviz.
+/// Returns the graph that is written for \p M, for Graphviz.
 llvm::Expected<std::string> pictureText(const Module &M,
                                         const DrawingOptions &O);
 

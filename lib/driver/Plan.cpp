@@ -41,7 +41,7 @@ Expected<std::optional<PlanFormat>> choosePlan(bool HasPasses) {
                           : PlanFormat::Yaml;
 }
 
-/// What \p Diags say is gathered in a step.
+/// Returns the bytes that are gathered in a step, according to \p Diags.
 static JoinedBytes joinedBytes(const DiagnosticEngine &Diags) {
   JoinedBytes Joined;
   for (const Diagnostic &D : Diags.all())
@@ -59,8 +59,9 @@ static ResourceSpec machinesOf(const StrategyOptions &Strategy, bool OnGpus) {
                                   : resourcesOf(Strategy.devices(OnGpus));
 }
 
-/// What is gathered in a step of \p M, which is rewritten as far as it takes to
-/// see. Nothing of a graph that cannot be rewritten: to plan is not to write.
+/// Returns the bytes that are gathered in a step of \p M. Runs the passes on
+/// \p M up to insert-reductions. Returns zeros if they fail: a plan writes
+/// nothing.
 static JoinedBytes joinedBytes(Module &M, const StrategyOptions &Strategy,
                                bool OnGpus) {
   Pipeline Early;
@@ -88,7 +89,7 @@ Expected<std::string> printPlan(PlanFormat Format,
     return M.takeError();
   DiagnosticEngine Diags;
   if (verifyModule(*M, Diags))
-    // What functions hold counts too.
+    // Ops inside functions count too.
     for (const auto &[Node, Message] : inlineCalls(M->graph()).Errors)
       Diags.error(Node, Message);
   if (Diags.hasErrors())

@@ -19,25 +19,26 @@ namespace graft {
 
 enum class PlanFormat : uint8_t { Table, Yaml, Json };
 
-/// What --plan asks for.
+/// Returns the format that --plan asks for, if it is given.
 llvm::Expected<std::optional<PlanFormat>> choosePlan(bool HasPasses);
 
-/// What each strategy is predicted to cost for the graph in \p Input on the
-/// machines of \p Strategy. Messages of reading it are errors.
+/// Prints the predicted cost of a step with each strategy, for the graph in
+/// \p Input on the machines of \p Strategy. Messages about the input are
+/// errors.
 llvm::Expected<std::string> printPlan(PlanFormat Format,
                                       const StrategyOptions &Strategy,
                                       llvm::MemoryBufferRef Input,
                                       const ReadOptions &Read);
 
-/// What a step of each strategy is predicted to cost.
+/// The predicted cost of a step with each strategy.
 struct StepPlan {
   ResourceSpec Machines;
-  std::string Chosen; ///< The strategy that is taken, maybe none of the rows.
+  std::string Chosen;        ///< The chosen strategy, maybe none of the rows.
   std::vector<PlanRow> Rows; ///< The fastest first.
 };
 
-/// That of a graph with \p Variables that was rewritten for \p Strategy;
-/// \p Diags say what is gathered.
+/// Returns the plan of a graph with \p Variables that was rewritten for
+/// \p Strategy; \p Diags have the bytes that are gathered.
 StepPlan planSteps(llvm::ArrayRef<VariableRow> Variables,
                    const StrategyOptions &Strategy, bool OnGpus,
                    const DiagnosticEngine &Diags);

@@ -72,7 +72,7 @@ Error checkStrategyName(const std::string &Strategy) {
   if (is_contained(strategyNames(), Strategy) ||
       sys::fs::is_regular_file(Strategy))
     return Error::success();
-  // No strategy has a name like that.
+  // No name of a strategy has these characters: a file was meant.
   if (StringRef(Strategy).find_first_of("/.") != StringRef::npos)
     return usageError("--strategy: there is no file '" + Strategy + "'");
   std::vector<std::string> Known = strategyNames();

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The flags that say how a strategy decides of each variable.
+// The flags that say how a strategy decides about each variable.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,14 +17,14 @@
 
 namespace graft {
 
-/// Checks them and puts them into \p S, with what is in the file \p Strategy if
-/// it is one.
+/// Checks these flags and puts them into \p S, with the contents of \p Strategy
+/// if that is a file.
 llvm::Error checkRecordFlags(StrategyOptions &S, const std::string &Strategy);
 
-/// The first of them that is given, or "".
+/// Returns the first of these flags that is given, or "".
 std::string recordFlag();
 
-/// Checks that \p Strategy is the name of one, or else a file.
+/// Checks that \p Strategy names a strategy or a file.
 llvm::Error checkStrategyName(const std::string &Strategy);
 
 } // namespace graft

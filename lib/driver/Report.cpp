@@ -41,8 +41,8 @@ void printDiagnostic(raw_ostream &OS, StringRef File, const Diagnostic &D) {
 // Warnings alike
 //===----------------------------------------------------------------------===//
 
-/// What \p D says, without what is different for each node. A warning with
-/// notes has its reason there.
+/// Returns the message of \p D without the parts that differ between nodes. If
+/// a warning has notes, they are the reason.
 static std::string reasonOf(const Diagnostic &D) {
   std::string Reason = D.Id + "\n" + D.Pass + "\n";
   for (const auto &[Node, Message] : D.Notes)
@@ -61,7 +61,7 @@ std::vector<Diagnostic> groupAlike(const DiagnosticEngine &Diags,
                                    bool ShowAll) {
   constexpr size_t Shown = 3;
   std::vector<Diagnostic> Result;
-  // By reason: where its group is, and the others in it.
+  // By reason: the index of the first diagnostic, and the others.
   StringMap<std::pair<size_t, std::vector<const Diagnostic *>>> Groups;
   for (const Diagnostic &D : Diags.all()) {
     if (D.Level != Severity::Remark && !D.Id.empty()) {
@@ -104,8 +104,8 @@ struct Row {
   std::string What;
 };
 
-/// What a remark says of its node, without what is different for each: most
-/// nodes share it with others.
+/// Returns the message of a remark without the parts that differ between nodes,
+/// so that most nodes share it with others.
 Row rowOf(const Diagnostic &D) {
   std::string What;
   for (const auto &[Key, Value] : D.Facts)
@@ -114,7 +114,7 @@ Row rowOf(const Diagnostic &D) {
   return {D.Node.empty() ? "(graph)" : D.Node, What.empty() ? D.Message : What};
 }
 
-/// One line for all nodes of which the same is said.
+/// Prints one line for all nodes with the same message.
 void printSection(raw_ostream &OS, StringRef Title, ArrayRef<Row> Rows) {
   constexpr size_t Shown = 4;
   OS << Title << ":\n";

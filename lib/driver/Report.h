@@ -15,32 +15,32 @@
 
 namespace graft {
 
-/// The part of a diagnostic that says what.
+/// Returns the message of a diagnostic with its node.
 std::string diagnosticText(const Diagnostic &D);
 
 /// `file:line:col: error: node 'x': message [pass]` and its notes.
 void printDiagnostic(llvm::raw_ostream &OS, llvm::StringRef File,
                      const Diagnostic &D);
 
-/// Prints \p Text, lines that are each ended, on stderr.
+/// Prints \p Text, in which each line ends with a line feed, on stderr.
 void printLines(llvm::StringRef Text);
 
-/// Prints what \p E says, and gives the exit status of a program that fails:
-/// that of a usage error is another one.
+/// Prints the message of \p E. Returns the exit status for failure, which is
+/// another one for a usage error.
 int fail(llvm::Error E);
 
-/// The diagnostics, with one for all that say the same for the same reason: it
-/// names the first node, and up to three more as notes, or with \p ShowAll all
-/// of them. Only what is not proved is put together.
+/// Returns the diagnostics, in which warnings and errors with the same reason
+/// are one: it names the first node, and up to three more as notes, or with
+/// \p ShowAll all of them.
 std::vector<Diagnostic> groupAlike(const DiagnosticEngine &Diags, bool ShowAll);
 
 /// The table at the end of --remarks: variables, reductions, what is not
 /// proved.
 void printRemarkTable(llvm::raw_ostream &OS, const DiagnosticEngine &Diags);
 
-/// What a run made, in numbers.
+/// The counts of a run.
 struct Summary {
-  unsigned Functions = 0; ///< That are distributed; 0: it was the graph.
+  unsigned Functions = 0; ///< Distributed functions; 0: the graph was.
   uint64_t Variables = 0;
   unsigned Replicas = 0; ///< 0: nothing was distributed.
   uint64_t SplitFeeds = 0;
@@ -51,17 +51,17 @@ struct Summary {
   Summary &operator+=(const Summary &Other);
 };
 
-/// The line that says in a terminal that \p Output was written.
+/// Returns the line for a terminal that says that \p Output was written.
 std::string summaryLine(llvm::StringRef Output, const Summary &S,
                         uint64_t Bytes, double Seconds);
 
-/// Remarks, warnings and errors about \p File.
+/// Returns the remarks, warnings and errors about \p File.
 std::string remarksText(const DiagnosticEngine &Diags, RemarksFormat Format,
                         llvm::StringRef File);
 
-/// Holds the diagnostics against the `expected-...` comments of \p Text.
-/// Prints what does not agree; true when all does. Errors and warnings that
-/// are not expected do not agree, remarks and notes may be left out.
+/// Compares the diagnostics with the `expected-...` comments of \p Text. Prints
+/// the differences and returns true if there are none. Errors and warnings must
+/// be expected; remarks and notes need not be.
 bool verifyDiagnostics(llvm::raw_ostream &OS, llvm::StringRef Text,
                        llvm::StringRef File, const DiagnosticEngine &Diags,
                        const DiagnosticEngine::Locator &Locate);

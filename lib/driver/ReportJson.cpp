@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads off the program, which is in memory until the end, what became of the
-// input. docs/Report.md has the fields; one that is renamed, or means something
-// else, raises SchemaVersion.
+// Derives from the program, which stays in memory, what became of the input.
+// docs/Report.md has the fields. A field that is renamed or changes its meaning
+// raises SchemaVersion.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,13 +29,13 @@ namespace graft {
 namespace {
 
 constexpr int SchemaVersion = 1;
-/// Of a chain that explains a type.
+/// The maximum number of lines of a chain that explains a type.
 constexpr unsigned MostLines = 20;
-/// Scopes in scopes that are counted: a name may have any number of slashes.
+/// The maximum depth of scopes that are counted: a name may have many slashes.
 constexpr size_t DepthLimit = 8;
-/// Nodes of programs whose nodes are all in the report.
+/// The maximum number of nodes for which the report lists all nodes.
 constexpr uint64_t MostNodes = 50000;
-/// In the place of an index into the scopes.
+/// The index of a node that is in no scope.
 constexpr int NoScope = -1;
 
 class ReportWriter {
@@ -87,11 +87,11 @@ private:
   const DiagnosticEngine &Diags;
   Mesh Devices;
   StringMap<NodeId> ByName; ///< By name in the input.
-  /// The facts are those of a program. Without one nothing is reduced.
+  /// Unset if there is no program: then nothing is reduced.
   std::optional<ProgramFacts> Facts;
   Counts Program;
   MapVector<StringRef, Counts> Scopes;
-  std::vector<int> ScopeOf; ///< Of a node the innermost, or NoScope.
+  std::vector<int> ScopeOf; ///< By node: the innermost scope, or NoScope.
 };
 
 void ReportWriter::input(StringRef File) {
@@ -220,7 +220,7 @@ void ReportWriter::scopes() {
     });
 }
 
-/// The bytes of \p E on one replica; nothing if they are not known.
+/// Returns the bytes of \p E on one replica, or nothing if they are not known.
 std::optional<uint64_t> ReportWriter::bytes(Endpoint E) const {
   auto Shape = Facts->Dims.shape(E);
   uint64_t Bytes = bytesOf(G.outputType(E));
@@ -303,7 +303,7 @@ void ReportWriter::plan(const StepPlan &Plan) {
 
 void ReportWriter::write(StringRef Input, StringRef Output,
                          const StepPlan *Plan) {
-  // Of a graph that passes left in the middle nothing is known.
+  // After an error the passes stopped, and the graph is incomplete.
   bool IsWhole = !Diags.hasErrors();
   if (IsWhole && Devices.Node != NoNode)
     Facts.emplace(G);

@@ -15,9 +15,9 @@
 
 namespace graft {
 
-/// What became of \p M, which was read from \p Input and is written to
-/// \p Output, and what was said about it: docs/Report.md. \p Plan is null if
-/// nothing is known of steps.
+/// Returns the report on \p M, which was read from \p Input and is written to
+/// \p Output, with the messages about it: docs/Report.md. \p Plan is null if
+/// the cost of a step is not known.
 std::string reportJson(const Module &M, const DiagnosticEngine &Diags,
                        llvm::StringRef Input, llvm::StringRef Output,
                        const StepPlan *Plan);

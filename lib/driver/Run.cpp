@@ -63,7 +63,7 @@ bool Run::mayWrite(StringRef Output, ArrayRef<std::string> Graph) {
   return MayWrite;
 }
 
-/// \p Read with variables in the place of the handles that --capture names.
+/// Returns \p Read with variables for the handles that --capture names.
 Expected<Module> Run::withCaptures(const Module &Read) const {
   if (Read.Kind != InputKind::GraphDef)
     return createStringError(inconvertibleErrorCode(),
@@ -116,22 +116,22 @@ bool Run::load() {
   IsFolder = writesFolder(Format);
   if (!mayWrite(O.Output, M.Files))
     return false;
-  // What a runtime dumped has names that nobody can import, but can be looked
-  // at.
+  // A graph that a runtime dumped has names that cannot be imported, only
+  // shown.
   bool OnlyShown = O.Passes.empty() && (O.Format == OutputFormat::Summary ||
                                         O.Format == OutputFormat::Dot);
   if (!verifyModule(M, Diags, /*Original=*/nullptr, OnlyShown) ||
       (!OnlyShown && !verifyImport(M, Diags)))
     return false;
   M.graph().markVerified();
-  // Those of functions are asked for with the graph.
+  // The run on the whole graph warns about the ops of functions, too.
   if (O.Passes.Strategy && !O.IsFunction)
     warnOfUnknownOps(M, O.CustomOps, Diags);
   return true;
 }
 
-/// What was chosen is said, asked for or not: it is no reason to refuse
-/// anything, and who meant something else sees it.
+/// Prints which device type was chosen. It is not a diagnostic: even --strict
+/// must not refuse it, and a user who meant another type sees it.
 void Run::sayDevices(bool OnGpus) {
   Diagnostic D;
   D.Level = Severity::Remark;
@@ -145,7 +145,7 @@ void Run::sayDevices(bool OnGpus) {
   printDiagnostic(errs(), File, D);
 }
 
-/// Which of the MetaGraphDefs of a SavedModel is another one now.
+/// Remarks which MetaGraphDef of a SavedModel is rewritten.
 void Run::sayMetaGraphs() {
   std::vector<std::string> Others = M.MetaGraphTags;
   if (Others.size() < 2)
@@ -179,7 +179,7 @@ bool Run::transform(const std::string *Text) {
     return false;
   }
   Manager.add(std::move(*Passes));
-  // Timing and printing want every pass at its place.
+  // Timing and printing need every pass at its place.
   Late = Text == nullptr && !betweenGraphs() && O.Write.Threads > 1 &&
          O.Output != "-" && !O.Show.VerifyEach && !O.Show.TimePasses &&
          !O.Show.Statistics && !O.Show.prints() &&
@@ -200,14 +200,14 @@ bool Run::transform(const std::string *Text) {
         "TensorFlow 2 (tf.saved_model.load) runs the functions of the object "
         "graph, which stay as they are, on one device; load the output with "
         "tf.compat.v1.saved_model.load, which runs the graph");
-  // A pass that has just been verified need not be verified again.
+  // With --verify-each the last pass has already been verified.
   if (!Good || Late || O.Show.VerifyEach)
     return Good;
   Timer T(Manager.Verify);
   return verifyModule(M, Diags);
 }
 
-/// The program is still in memory: a lowering writes it, no more.
+/// Explains types. The program is still in memory: lowering only writes it.
 bool Run::explain() {
   const Graph &G = M.graph();
   if (O.Explain.empty())
@@ -246,7 +246,7 @@ bool Run::explain() {
   return Good;
 }
 
-/// A program that is written for TensorFlow has types no more.
+/// Lists the types of the program. A lowered graph would have none.
 bool Run::listTypes() {
   if (O.Format != OutputFormat::Types)
     return true;
@@ -282,8 +282,8 @@ Expected<std::string> Run::writeOutput(const std::string &Path,
   return Path;
 }
 
-/// Of the folder of a SavedModel the output is one, too, unless it has the name
-/// of a graph file.
+/// The output for the folder of a SavedModel is a folder, unless it is named
+/// like a graph file.
 bool Run::writesFolder(OutputFormat Format) const {
   StringRef Extension = sys::path::extension(O.Output);
   return M.Kind == InputKind::SavedModel && sys::fs::is_directory(O.Input) &&
@@ -291,18 +291,18 @@ bool Run::writesFolder(OutputFormat Format) const {
          O.Output != "-" && Extension != ".pb" && Extension != ".pbtxt";
 }
 
-/// A graph is written for each worker.
+/// Returns true if a graph is written for each worker.
 bool Run::betweenGraphs() const {
   return O.Passes.Strategy && O.Passes.Strategy->BetweenGraphs;
 }
 
-/// The graph of one worker of ipu-multi-worker is written.
+/// Returns true if the graph of one worker of ipu-multi-worker is written.
 bool Run::writesReplica() const {
   return O.Passes.Strategy && O.Passes.Strategy->To == Lowering::Workers;
 }
 
-/// The file of one worker says nothing without the others: their graphs are
-/// made as they would be written, and checked with \p Files.
+/// Checks \p Files, the file of one worker. It proves nothing without the
+/// others, so their graphs are made as they would be written.
 Error Run::checkWithOthers(ArrayRef<std::string> Files, OutputFormat Format) {
   const StrategyOptions &S = *O.Passes.Strategy;
   std::vector<std::string> Texts(S.Replicate.Devices->size());
@@ -328,7 +328,7 @@ Error Run::checkWithOthers(ArrayRef<std::string> Files, OutputFormat Format) {
     Expected<Pipeline> Passes = Its.pipeline(devicesOf(Other->graph()), Once);
     if (!Passes)
       return Passes.takeError();
-    DiagnosticEngine Said; // the same as of this worker
+    DiagnosticEngine Said; // the same as for this worker
     PassManager Runs;
     Runs.add(std::move(*Passes));
     if (!Runs.run(*Other, Said, Instrumentation()))
@@ -343,7 +343,7 @@ Error Run::checkWithOthers(ArrayRef<std::string> Files, OutputFormat Format) {
   return checkWorkers(M, Texts, Format, Diags);
 }
 
-/// Small files are read again in some milliseconds.
+/// Small files are read again within milliseconds.
 bool Run::verifiesOutput() const {
   static constexpr size_t MaxSmall = size_t(1) << 20;
   size_t Size = 0;
@@ -405,7 +405,7 @@ void Run::write(std::string *Text) {
       if (Manager.runLate(M, LateDiags))
         verifyModule(M, LateDiags);
     };
-  // What goes with the graph. A fingerprint is one of its bytes.
+  // Other files of the folder. A fingerprint holds only for the same bytes.
   OutputFolder Folder;
   std::string GraphFile =
       Format == OutputFormat::Text ? "saved_model.pbtxt" : "saved_model.pb";
@@ -456,7 +456,7 @@ void Run::write(std::string *Text) {
   Diags.append(LateDiags);
   if (LateDiags.hasErrors())
     return consumeError(Written.takeError());
-  // Of bytes that are gone the system says that their address is bad.
+  // Reading mapped bytes that are gone fails with the error "bad address".
   if (Error E = !Written || !Checked ? CheckInputs() : Error::success()) {
     consumeError(Written.takeError());
     return report(std::move(E), Diags);
@@ -466,13 +466,14 @@ void Run::write(std::string *Text) {
   if (IsFolder && (!O.Write.WriteIfChanged || !Folder.isUnchanged()))
     if (Error E = Folder.keep(O.ReplaceFolder))
       return report(std::move(E), Diags);
-  // Where the output replaces no file, nobody looked at it before.
+  // If the output replaced no file, Check was not called.
   if (Error E = writeBeside(*Written, Diags))
     report(std::move(E), Diags);
 }
 
-/// Writes what goes beside the output, of several files beside \p First, once:
-/// before the output is replaced, so that it stays as it was if that fails.
+/// Writes the files beside the output, or beside \p First if the output is
+/// several files. It does so once and before the output is replaced, so that
+/// the output stays as it was if this fails.
 Error Run::writeBeside(StringRef First, const DiagnosticEngine &All) {
   if (Error E = writeSideFiles())
     return E;
@@ -481,8 +482,8 @@ Error Run::writeBeside(StringRef First, const DiagnosticEngine &All) {
   return writeReports(All);
 }
 
-/// The rule of the output, of several files that of \p First, which is complete
-/// when all are.
+/// Writes the rule for the output. For several files it is the rule of
+/// \p First, which is complete when all are.
 Error Run::writeDepfile(StringRef First) {
   if (O.Depfile.empty() || std::exchange(HasDepfile, true))
     return Error::success();
@@ -502,7 +503,7 @@ Error Run::writeDepfile(StringRef First) {
   });
 }
 
-/// The files that say what was done.
+/// Writes the files that report what was done.
 Error Run::writeReports(const DiagnosticEngine &All) {
   if (!MayWrite || std::exchange(HasReports, true))
     return Error::success();
@@ -526,7 +527,7 @@ Error Run::writeReports(const DiagnosticEngine &All) {
   return Write(O.ReportFile, isPage(O.ReportFile) ? reportPage(Json) : Json);
 }
 
-/// What TensorFlow 2 runs of a SavedModel, instead of its graph.
+/// Distributes the functions of a SavedModel, which TensorFlow 2 runs.
 bool Run::distributeFunctions() {
   InputDevices Devices = devicesOf(M.graph());
   if (O.Passes.dependOnInput())
@@ -552,9 +553,9 @@ void Run::process(std::string *Text) {
     Line.stop();
     return;
   }
-  // Under --strict the passes run on, so that all that is not proved is said.
+  // Under --strict the passes go on, so that every unproved value is reported.
   bool Good = Loaded && transform(Text);
-  // What is refused for its types is explained, too.
+  // A program that is refused for its types is explained, too.
   if (Loaded && !Once && (Good || readMesh(M.graph()).Node != NoNode))
     Good &= explain();
   if (Good)
@@ -569,8 +570,9 @@ void Run::process(std::string *Text) {
     Manager.report(O.Show);
 }
 
-/// What the certificate has against the step as it is spread, if it is nothing
-/// that the user has to see to: the step of a single device is none to refuse.
+/// Returns the reason why the certificate refuses the distributed step, or null
+/// if the step must not be computed once instead, as when the user has to
+/// correct an option.
 const Diagnostic *Run::whyOnce() const {
   if (!O.Passes.Strategy || O.Strict || O.VerifyDiagnostics ||
       !Diags.hasErrors())
@@ -591,13 +593,13 @@ const Diagnostic *Run::whyOnce() const {
     if (D.Id != "unproved" && D.Pass != "check-replication" &&
         D.Pass != "verify-output")
       return nullptr;
-    // Feeds that cannot be split as they are named are the user's.
+    // The user has to correct feeds that cannot be split as they are named.
     if (D.Pass == "replicate" && !S.Replicate.Feed->empty())
       return nullptr;
     if (!First)
       First = &D;
   }
-  // The certificate names a consequence of a write that is not proved.
+  // The certificate refuses a consequence of a write that is not proved.
   return First && First->Id.empty() && Write ? Write : First;
 }
 
@@ -607,7 +609,7 @@ Expected<std::unique_ptr<MemoryBuffer>> Run::openAgain() const {
                              MemoryBuffer::getMemBufferCopy(Bytes, File));
 }
 
-/// Forgets all that was done, and says why the step is computed once.
+/// Forgets the first attempt and says why the step is computed once.
 void Run::restart(const Diagnostic &Why) {
   Diagnostic Said = Why;
   Diags.clear();
@@ -663,7 +665,7 @@ Summary Run::summary() const {
   return S;
 }
 
-/// In a terminal somebody waits to see that it is done.
+/// Prints a line in a terminal, where a user waits.
 void Run::saySuccess() const {
   if (O.Quiet || O.IsFunction || O.VerifyDiagnostics || O.Output == "-" ||
       O.Format == OutputFormat::None || Diags.hasErrors() ||
@@ -694,7 +696,7 @@ bool Run::finish() {
   bool ShowRemarks = O.Remarks && O.RemarksFile.empty();
   for (const Diagnostic &D :
        groupAlike(Diags, /*ShowAll=*/ShowRemarks || O.Strict))
-    // Of a function it was shown by the Run of its own.
+    // The Run of a function has printed its messages.
     if (D.Function.empty() &&
         (D.Level != Severity::Remark || ShowRemarks || D.Shown))
       printDiagnostic(errs(), File, D);

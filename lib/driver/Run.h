@@ -34,15 +34,16 @@ public:
     Diags.setRemarks(O.Remarks || O.KeepRemarks || O.VerifyDiagnostics);
   }
 
-  /// Reads, runs the passes, and writes: to the output, or to \p Text when
-  /// several inputs go into one output. The exit status of the program.
+  /// Reads the input, runs the passes and writes to the output, or to \p Text
+  /// if several inputs go into one output. Returns the exit status of the
+  /// program.
   int run(std::string *Text);
-  /// The same, but prints nothing: finish() does.
+  /// The same, but prints no messages: finish() does.
   void work(std::string *Text);
   const DiagnosticEngine &diagnostics() const { return Diags; }
-  /// What it made, but for what its functions did.
+  /// Returns the counts of this run and of the functions.
   Summary summary() const;
-  /// Prints the messages; true when there is none that makes the run fail.
+  /// Prints the messages. Returns true if none makes the run fail.
   bool finish();
 
 private:
@@ -83,23 +84,23 @@ private:
   std::chrono::steady_clock::time_point Started =
       std::chrono::steady_clock::now();
   Summary OfFunctions;
-  std::string Bytes;  ///< Of an input that is no file, to read it again.
+  std::string Bytes;  ///< The input, to read it again, if it is no file.
   std::string Source; ///< The text with its comments.
   DiagnosticEngine Diags;
-  std::string Explained; ///< What --explain asked for.
-  /// What is written instead of the module: for --emit=types or dot, or of
-  /// functions.
+  std::string Explained; ///< The text for --explain.
+  /// The text that is written instead of the module: for --emit=types or dot,
+  /// or for functions.
   std::optional<std::string> Shown;
-  /// For a report: the variables as the strategy saw them.
+  /// The variables as the strategy saw them, for a report.
   std::vector<VariableRow> Planned;
-  bool OnGpus = false;     ///< The input chose that replicas are.
-  bool HasDepfile = false; ///< It is written.
+  bool OnGpus = false;     ///< The input chose GPUs for the replicas.
+  bool HasDepfile = false; ///< The depfile is written.
   bool HasReports = false;
-  bool MayWrite = true;            ///< No output is an input.
-  bool BadUsage = false;           ///< One is: the command line is at fault.
-  bool IsFolder = false;           ///< So is the output.
+  bool MayWrite = true;            ///< False if an output is an input.
+  bool BadUsage = false;           ///< The command line is at fault.
+  bool IsFolder = false;           ///< The output is a folder.
   std::vector<std::string> Copied; ///< Files of the input's folder.
-  /// Nothing is split: what is could not be proved.
+  /// Set if the step is computed once, because the split step was not proved.
   bool Once = false;
   bool Late = false; ///< Checks run while the output is written.
   DiagnosticEngine::Locator Locate;

@@ -14,8 +14,8 @@ using namespace llvm;
 
 namespace graft {
 
-/// The inputs in a file of several, each with the lines before it blanked out
-/// so that line numbers stay those of the file.
+/// Returns the inputs of one file. The lines before each are blank, so that
+/// line numbers are those of the file.
 static std::vector<std::unique_ptr<MemoryBuffer>>
 split(const MemoryBuffer &Buffer) {
   std::vector<std::unique_ptr<MemoryBuffer>> Result;

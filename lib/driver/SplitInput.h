@@ -14,13 +14,13 @@
 
 namespace graft {
 
-/// The begin of a line between two inputs.
+/// The beginning of a line between two inputs.
 inline constexpr llvm::StringLiteral SplitMarker = "# -----";
 
 bool hasSplitMarker(llvm::StringRef Text);
 
-/// Runs on each input in \p Buffer for itself, and writes all into one output.
-/// The exit status of the program.
+/// Runs on each input in \p Buffer separately and writes all into one output.
+/// Returns the exit status of the program.
 int runSplit(const ToolOptions &O, const llvm::MemoryBuffer &Buffer);
 
 } // namespace graft

@@ -1,4 +1,4 @@
-//===- lib/driver/UnknownOps.cpp - ops that nobody has ----------*- C++ -*-===//
+//===- lib/driver/UnknownOps.cpp - unknown ops ------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -28,11 +28,11 @@ void warnOfUnknownOps(const Module &M, ArrayRef<std::string> Custom,
   if (const tensorflow::MetaGraphDef *Meta = M.metaGraph())
     for (const auto &Op : Meta->meta_info_def().stripped_op_list().op())
       Known.insert(Op.name());
-  // Names of ops of a runtime, or of a program, begin with '_'.
+  // Names of ops that a runtime or a program adds begin with '_'.
   auto IsUnknown = [&](StringRef Op) {
     return !findOp(Op) && !Op.starts_with("_") && !Known.contains(Op);
   };
-  // The first node that has each, or none of the graph itself.
+  // The first node with each unknown op, or NoNode if only functions have it.
   std::vector<std::pair<std::string, NodeId>> Found;
   auto See = [&](StringRef Op, NodeId N) {
     if (Known.insert(Op).second)

@@ -1,4 +1,4 @@
-//===- lib/driver/UnknownOps.h - ops that nobody has ------------*- C++ -*-===//
+//===- lib/driver/UnknownOps.h - unknown ops --------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -12,10 +12,9 @@
 
 namespace graft {
 
-/// Warns of each op of \p M, and of the bodies of its functions, that is not
-/// TensorFlow's: a program that does not load a library with it cannot run the
-/// graph. Left out are those that the user vouches for, \p Custom, and those
-/// that the TensorFlow had that wrote the MetaGraphDef.
+/// Warns about each op of \p M and its functions that TensorFlow does not have:
+/// a program must load a library with it to run the graph. Ops in \p Custom are
+/// accepted, and ops that the TensorFlow that wrote the MetaGraphDef had.
 void warnOfUnknownOps(const Module &M, llvm::ArrayRef<std::string> Custom,
                       DiagnosticEngine &Diags);
 

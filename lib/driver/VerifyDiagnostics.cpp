@@ -28,7 +28,7 @@ struct Expectation {
   bool Met = false;
 };
 
-/// A message that was produced, a note being one of its own.
+/// A message that was produced; a note is a message of its own.
 struct Message {
   Severity Level;
   unsigned Line;

@@ -27,8 +27,8 @@ std::string workerPath(StringRef Output, unsigned Worker) {
              : (Before + Twine(Worker) + After).str();
 }
 
-/// What can be run of the step: what no op reads, what collections and
-/// signatures name, and what is asked for, of the names of the input.
+/// Returns the names of the input that a user can run: nodes that no op reads,
+/// and nodes that collections, signatures and fetches name.
 static std::vector<std::string> namesOf(const Module &M, const Graph &Input,
                                         const StrategyOptions &S) {
   const Graph &G = M.graph();
@@ -40,7 +40,7 @@ static std::vector<std::string> namesOf(const Module &M, const Graph &Input,
     if (!G.isLive(N) || (G.isPerReplica(N) && G.node(N).Kind != Inserted::No))
       continue;
     NodeId Was = Input.find(G.name(N));
-    // An update may wait for what nothing reads in the input.
+    // An update may wait for a node that no op reads in the input.
     if (Was != NoNode && (!G.hasUses(N) || Named.contains(G.name(N)) ||
                           (S.Async && !Input.hasUses(Was))))
       Names.push_back(G.name(N).str());
@@ -48,7 +48,7 @@ static std::vector<std::string> namesOf(const Module &M, const Graph &Input,
   return Names;
 }
 
-/// What has copies take the value of their variable.
+/// Returns the nodes that give copies the value of their variable.
 static std::vector<std::string> refreshesOf(const Graph &G) {
   std::vector<std::string> Names;
   for (NodeId N = 0; N < G.size(); ++N)
@@ -58,8 +58,8 @@ static std::vector<std::string> refreshesOf(const Graph &G) {
   return Names;
 }
 
-/// What makes the graph of one worker of the graph that is proved; \p Cut is
-/// for any worker.
+/// Returns the pass that makes the graph of one worker from the proved graph;
+/// \p Cut is for any worker.
 static std::unique_ptr<Pass> lowering(const StrategyOptions &S,
                                       CutWorkersOptions Cut, unsigned Worker) {
   Cut.Worker = Worker;
@@ -71,7 +71,7 @@ static std::unique_ptr<Pass> lowering(const StrategyOptions &S,
   Assign.Worker = Worker;
   if (!S.Share.Servers->empty())
     Assign.Server = S.Share.Servers->front();
-  // Not every op is for other devices.
+  // Other device types do not have every op.
   if (S.DeviceType == "CPU")
     Assign.DeviceType = S.DeviceType;
   Assign.Staleness = S.Staleness;
@@ -146,7 +146,7 @@ Error writeWorkerFiles(const Module &M, const StrategyOptions &S,
     Sink.write(*Picture);
     return Error::success();
   };
-  // One file says nothing without the others. What was checked is written.
+  // One file proves nothing without the others. The checked bytes are written.
   std::vector<std::string> Texts;
   auto Give = [&](unsigned Worker, ByteSink &Sink) -> Error {
     if (Texts.empty())

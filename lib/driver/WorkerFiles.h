@@ -17,16 +17,16 @@
 
 namespace graft {
 
-/// The file of worker \p Worker: \p Output, with the number for `%d`.
+/// Returns the file of worker \p Worker: \p Output with the number for `%d`.
 std::string workerPath(llvm::StringRef Output, unsigned Worker);
 
-/// Says that what workers of \p S make without waiting is no step of a single
-/// device: an error under --strict.
+/// Says that the steps of workers that do not wait are no step of a single
+/// device. That is an error under --strict.
 void sayAsync(const StrategyOptions &S, DiagnosticEngine &Diags);
 
 /// Cuts the graph that \p M is lowered to, which is for all workers, into one
-/// for each, and writes those that \p S asks for: all files or none. With \p
-/// Verify the graph for all must be the step of the input.
+/// for each, and writes those that \p S asks for: all files or none. With
+/// \p Verify, the graphs must be the step of the input together.
 llvm::Error writeWorkerFiles(const Module &M, const StrategyOptions &S,
                              llvm::StringRef Output,
                              const WriteOptions &Options,

@@ -35,13 +35,13 @@ AttrKind kindCalled(StringRef Name) {
       .Default(AttrKind::Unknown);
 }
 
-/// Why \p Shape, a TensorShapeProto, is none, or "". Sets \p Elements to the
-/// number of elements, -1 where that is not known.
+/// Returns the fault of the TensorShapeProto \p Shape, or "". Sets \p Elements
+/// to the number of elements, or to -1 if it is not known.
 std::string shapeFault(StringRef Shape, int64_t &Elements) {
   unsigned Rank = 0;
   bool UnknownRank = false;
   Elements = 1;
-  // Dimensions of one byte, as most are: tag and length, tag and size.
+  // Most dimensions have one byte: tag and length, tag and size.
   while (Shape.size() >= 4 && Shape.starts_with("\x12\x02\x08") &&
          static_cast<uint8_t>(Shape[3]) < 0x80 && Rank < 8) {
     Elements *= Shape[3];
@@ -91,7 +91,7 @@ std::string shapeFault(StringRef Shape, int64_t &Elements) {
   return "";
 }
 
-/// Bytes of an element in tensor_content; 0: not of one size.
+/// Returns the bytes of an element in tensor_content, or 0 if they vary.
 unsigned elementSize(unsigned Type) {
   switch (Type) {
   case DT_FLOAT:
@@ -119,8 +119,7 @@ unsigned elementSize(unsigned Type) {
   }
 }
 
-/// Calls \p F with each varint of \p Packed; false when the last one is cut
-/// off.
+/// Calls \p F with each varint of \p Packed. Returns false if one is truncated.
 template <typename Fn> bool eachPacked(StringRef Packed, Fn F) {
   wire::Reader R(Packed);
   for (uint64_t V; R.position() != Packed.end();) {
@@ -131,8 +130,7 @@ template <typename Fn> bool eachPacked(StringRef Packed, Fn F) {
   return true;
 }
 
-/// Whether the elements of a TensorProto in \p F, of a field of bytes, can be
-/// told apart.
+/// Returns true if the packed field \p F of a TensorProto has whole elements.
 bool isPacked(const wire::Field &F) {
   switch (F.Number) {
   case 5: // float_val
@@ -151,14 +149,14 @@ bool isPacked(const wire::Field &F) {
   }
 }
 
-/// The contents of \p Value, if field \p Number is all that it has.
+/// Returns the contents of \p Value if field \p Number is its only field.
 std::optional<StringRef> only(StringRef Value, unsigned Number) {
   const char *P = Value.begin();
   StringRef Contents;
   if (wire::takeBytes(P, Value.end(), wire::bytesTag(Number), Contents) &&
       P == Value.end())
     return Contents;
-  // The length may have more bytes than two.
+  // The length may be encoded in more than two bytes.
   wire::Reader R(Value);
   wire::Field F;
   if (R.next(F) && F.Number == Number && F.WireType == wire::Type::Bytes &&
@@ -167,7 +165,7 @@ std::optional<StringRef> only(StringRef Value, unsigned Number) {
   return std::nullopt;
 }
 
-/// "int", "list(type)", "list" for an empty one, "" for nothing.
+/// Returns "int", "list(type)", ..., "list" for an empty list, "" for no value.
 std::string kindOf(const tensorflow::AttrValue &V) {
   switch (V.value_case()) {
   case tensorflow::AttrValue::kS:
@@ -246,7 +244,7 @@ std::string tensorFault(StringRef Tensor, unsigned Type, bool Strict) {
     if (F.Number == 1 && !Bytes)
       Has = static_cast<unsigned>(F.Varint);
     else if (F.Number == 2 && Bytes) {
-      // Protobuf joins the parts of a message that is there twice.
+      // Protobuf merges a message field that occurs twice.
       Unusual |= Shape.data() != nullptr;
       Shape = F.Bytes;
     } else if (F.Number == 4 && Bytes) {

@@ -21,8 +21,8 @@
 
 namespace graft {
 
-/// The kinds of values, by their fields in AttrValue; in AttrValue.ListValue
-/// the numbers are the same, but for tensors and functions.
+/// The kinds of values, by their fields in AttrValue. AttrValue.ListValue has
+/// the same numbers, except for tensors and functions.
 enum class AttrKind : uint8_t {
   String = AttrString,
   Int = AttrInt,
@@ -35,7 +35,7 @@ enum class AttrKind : uint8_t {
   Unknown,
 };
 
-/// An attribute that a definition has.
+/// An attribute of the definition of an op.
 struct WantedAttr {
   llvm::StringRef Name;
   const AttrDef *Def;
@@ -52,18 +52,18 @@ struct AttrSlot {
   llvm::SmallVector<uint8_t, 4> List; ///< Types.
 };
 
-/// Looks at values of one attribute. What every writer gives is told from the
-/// bytes; anything else goes through protobuf's own message.
+/// Checks values of one attribute. The usual encoding is checked on the bytes;
+/// any other is parsed by protobuf.
 class AttrCheck {
 public:
-  /// The value goes to \p Kept if that is not null.
+  /// \p Kept gets the value unless it is null.
   AttrCheck(const WantedAttr &W, AttrSlot *Kept) : W(W), Kept(Kept) {}
 
-  /// Whether \p Value, of a usual form, is good.
+  /// Returns true if \p Value has a usual encoding and is good.
   bool isGood(llvm::StringRef Value) const;
-  /// What is wrong with \p Value, of any form; "" if nothing is.
+  /// Returns the fault of \p Value in any encoding, or "".
   std::string fault(llvm::StringRef Value) const;
-  /// The bytes of the tensor that \p Value is, if it has the usual form.
+  /// Returns the bytes of the tensor in \p Value if it has the usual encoding.
   static std::optional<llvm::StringRef> tensor(llvm::StringRef Value);
 
 private:
@@ -80,14 +80,14 @@ private:
 
 bool isUtf8(llvm::StringRef Text);
 
-/// Why \p Tensor, a TensorProto, is none, or "". \p Type is the one that it has
-/// to have, 0: any. \p Strict: it is the value of a constant.
+/// Returns the fault of the TensorProto \p Tensor, or "". \p Type is the type
+/// that it must have, 0: any. \p Strict: it is the value of a constant.
 std::string tensorFault(llvm::StringRef Tensor, unsigned Type, bool Strict);
 
-/// Whether \p Value is empty or a list of strings.
+/// Returns true if \p Value is empty or a list of strings.
 bool isStringList(llvm::StringRef Value);
 
-/// Whether \p Value, of an attribute that no definition knows, is an AttrValue.
+/// Returns true if \p Value, of an attribute in no definition, is an AttrValue.
 bool isReadable(llvm::StringRef Value);
 
 } // namespace graft

@@ -45,7 +45,7 @@ public:
   }
 
   llvm::StringRef str() const { return Bytes; }
-  /// The NF_MayHave flags of what was written.
+  /// The NF_MayHave flags of the attributes.
   uint8_t flags() const { return Flags; }
 
 private:
@@ -59,7 +59,7 @@ private:
     return put(wire::putVarint(P, Text.size()), Text);
   }
 
-  /// Writes an entry up to its value of \p Size bytes, and returns where that
+  /// Writes an entry up to its value of \p Size bytes. Returns where the value
   /// goes.
   char *entry(llvm::StringRef Key, uint64_t Size) {
     Flags |= Graph::attrFlags(Key);

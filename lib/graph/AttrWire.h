@@ -49,10 +49,10 @@ constexpr char EntryKeyTag = wire::bytesTag(1);
 constexpr char EntryValueTag = wire::bytesTag(2);
 
 constexpr llvm::StringLiteral ClassKey = "_class", ClassPrefix = "loc:@";
-/// The key field of the entry.
+/// The key field of a `_class` entry.
 constexpr llvm::StringLiteral ClassField = "\x0a\x06_class";
 
-/// The last field \p Number of \p Message.
+/// Returns the last field \p Number of \p Message.
 inline std::optional<wire::Field> findField(llvm::StringRef Message,
                                             unsigned Number, wire::Type Type) {
   wire::Reader R(Message);
@@ -64,10 +64,10 @@ inline std::optional<wire::Field> findField(llvm::StringRef Message,
   return Found;
 }
 
-/// The contents of the last field \p Number of \p Message.
+/// Returns the contents of the last field \p Number of \p Message.
 inline std::optional<llvm::StringRef> bytesField(llvm::StringRef Message,
                                                  unsigned Number) {
-  // Most messages have this one field.
+  // Most messages have only this field.
   const char *P = Message.begin();
   llvm::StringRef Contents;
   if (wire::takeBytes(P, Message.end(), wire::bytesTag(Number), Contents) &&
@@ -78,7 +78,7 @@ inline std::optional<llvm::StringRef> bytesField(llvm::StringRef Message,
   return std::nullopt;
 }
 
-/// The value of the last varint field \p Number of \p Message.
+/// Returns the value of the last varint field \p Number of \p Message.
 inline std::optional<uint64_t> varintField(llvm::StringRef Message,
                                            unsigned Number) {
   if (Message.size() == 2 && Message[0] == static_cast<char>(Number << 3) &&
@@ -89,7 +89,7 @@ inline std::optional<uint64_t> varintField(llvm::StringRef Message,
   return std::nullopt;
 }
 
-/// Key and value of one map entry.
+/// Parses the key and the value of one map entry.
 inline bool parseEntry(const wire::Field &F, AttrEntry &Entry) {
   if (F.Number != NodeAttrField || F.WireType != wire::Type::Bytes)
     return false;
@@ -111,10 +111,10 @@ inline bool parseEntry(const wire::Field &F, AttrEntry &Entry) {
   return !R.failed();
 }
 
-/// The name in the entry of a `_class` with one short name; empty if it is not
-/// of that form.
+/// Returns the name in a `_class` entry with one short name, or "" if the entry
+/// has another form.
 inline llvm::StringRef shortClass(llvm::StringRef Entry) {
-  // Tag and length of the value, of its list, of the name.
+  // The tag and the length of the value, of its list and of the name.
   constexpr size_t Key = ClassKey.size() + 2, Heads = Key + 6;
   auto Holds = [&](size_t At, unsigned Field) {
     return Entry[At] == wire::bytesTag(Field) &&

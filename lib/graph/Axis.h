@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // An axis in a graph is any integer: a negative one counts from the end, and
-// one that is too large is an error of TensorFlow. All that reads such a number
-// asks here which axis it is.
+// TensorFlow refuses one that is too large. All code that reads such a number
+// gets the axis here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,16 +23,16 @@ namespace graft {
 /// TensorShape::MaxDimensions of tensorflow/core/framework/tensor_shape.h.
 inline constexpr unsigned MaxRank = 254;
 
-/// The axis that \p Number names in a tensor of \p Rank axes; none if it has no
-/// such axis. A negative rank is one that is not known.
+/// Returns the axis that \p Number names in a tensor of \p Rank axes, or
+/// nothing if there is none. A negative rank means unknown.
 inline std::optional<unsigned> axisIn(int64_t Number, int64_t Rank) {
   if (Rank < 0 || Number < -Rank || Number >= Rank)
     return std::nullopt;
   return static_cast<unsigned>(Number < 0 ? Number + Rank : Number);
 }
 
-/// The axes that \p Numbers name, a bit for each of \p Rank; none if one of
-/// them is no axis.
+/// Returns the axes that \p Numbers name, a bit for each of \p Rank, or nothing
+/// if one of them is no axis.
 inline std::optional<llvm::SmallBitVector>
 axesIn(llvm::ArrayRef<int64_t> Numbers, int64_t Rank) {
   if (Rank < 0)
@@ -47,8 +47,8 @@ axesIn(llvm::ArrayRef<int64_t> Numbers, int64_t Rank) {
   return Axes;
 }
 
-/// Whether \p Numbers are the axes of a tensor of \p Rank axes, each once.
-/// (TensorFlow counts none of a permutation from the end.)
+/// Returns true if \p Numbers are the axes of a tensor of \p Rank axes, each
+/// once. (TensorFlow allows no negative axis in a permutation.)
 inline bool isPermutation(llvm::ArrayRef<int64_t> Numbers, size_t Rank) {
   auto Axes = axesIn(Numbers, static_cast<int64_t>(Rank));
   return Numbers.size() == Rank && Axes && Axes->all() &&

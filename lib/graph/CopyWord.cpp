@@ -1,4 +1,4 @@
-//===- lib/graph/CopyWord.cpp - what copies are called ----------*- C++ -*-===//
+//===- lib/graph/CopyWord.cpp - names of copies -----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -32,7 +32,7 @@ std::string copyWordOf(const Graph &G) {
   return UsualCopyWord.str();
 }
 
-/// Where in \p Name the word and the number of a replica stand, and that.
+/// Returns where in \p Name the word and a replica stand, and the replica.
 static std::optional<std::pair<size_t, unsigned>> findCopy(StringRef Name,
                                                            StringRef Word) {
   for (size_t At = Name.find(Word); At != StringRef::npos;
@@ -68,8 +68,8 @@ std::string originOfCopy(StringRef Name, StringRef Word) {
   return (Before + Behind).str();
 }
 
-/// Whether \p Part, between slashes, is the scope of \p Word, or the word and a
-/// number.
+/// Returns true if \p Part, between slashes, is the scope of \p Word, or the
+/// word and a number.
 static bool isOfWord(StringRef Part, StringRef Word) {
   if (!Part.starts_with(copyScope(Word)))
     return false;
@@ -80,8 +80,7 @@ static bool isOfWord(StringRef Part, StringRef Word) {
 
 namespace {
 
-/// Looks for a word in names. What a name begins with like the one before,
-/// which is mostly all of its scopes, has been looked at.
+/// Looks for a word in names. Skips the scopes shared with the name before.
 class WordSearch {
 public:
   explicit WordSearch(StringRef Word) : Word(Word) {}
@@ -103,7 +102,7 @@ public:
   }
 
 private:
-  /// At most; in steps of eight characters.
+  /// Returns a lower bound, in steps of eight characters.
   static size_t commonPrefix(StringRef A, StringRef B) {
     size_t Size = std::min(A.size(), B.size()), I = 0;
     auto Eight = [&](StringRef S) {
@@ -117,12 +116,12 @@ private:
   }
 
   StringRef Word;
-  StringRef Before; ///< Has no word.
+  StringRef Before; ///< Does not have the word.
 };
 
 } // namespace
 
-/// Whether \p G has \p Word in a name of a node, a frame or a resource.
+/// Returns true if a node, frame or resource name of \p G has \p Word.
 static bool hasWord(const Graph &G, StringRef Word) {
   enum : uint8_t { Frame = 1, Shared = 2 };
   std::vector<uint8_t> Others; // by op

@@ -1,11 +1,11 @@
-//===- lib/graph/CopyWord.h - what copies are called ------------*- C++ -*-===//
+//===- lib/graph/CopyWord.h - names of copies -------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
 // Copies are called `<word><i>/<name>` and `<v>/<word><i>`. The word is
-// `replica_` unless the input has such names: what is added gives way to the
-// names of the user, and then the word is another of the same length. The mesh
-// of a program says which, and the stamps of an output.
+// `replica_` unless the input has such names: then it is another word of the
+// same length, so that the names of the user stay. The mesh of a program and
+// the marker attribute of an output have it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,36 +19,36 @@
 namespace graft {
 
 inline constexpr llvm::StringLiteral UsualCopyWord = "replica_";
-/// Letters of every word: sizes and places in names do not depend on it.
+/// The number of letters of every word: name sizes do not depend on the word.
 inline constexpr size_t CopyWordSize = UsualCopyWord.size();
-/// What an output of graft carries, with the number of replicas.
+/// The marker attribute of an output, with the number of replicas.
 inline constexpr llvm::StringLiteral StampAttr = "_graft_replicas";
-/// On meshes and stamped nodes, where the word is another.
+/// The word on meshes and marked nodes, if it is not the usual one.
 inline constexpr llvm::StringLiteral CopyWordAttr = "_graft_word";
 
-/// The word without its last letter, `replica`: the scope of a node that lost
-/// its name to its merged value.
+/// Returns the word without its last letter, `replica`: the scope of a node
+/// whose name its merged value took.
 inline llvm::StringRef copyScope(llvm::StringRef Word) {
   return Word.take_front(CopyWordSize - 1);
 }
 
-/// The word that the mesh \p N says.
+/// Returns the word on the mesh \p N.
 std::string copyWordOn(const Graph &G, NodeId N);
 
-/// The word that the mesh of \p G or a stamped node says. Looks at every node.
+/// Returns the word on the mesh of \p G or a marked node. Visits every node.
 std::string copyWordOf(const Graph &G);
 
-/// The replica that a node called \p Name is a copy for, if it is called like a
-/// copy: `<word><i>/x`, `v/<word><i>` or `v/<word><i>/x`.
+/// Returns the replica of a node called \p Name if that is the name of a copy:
+/// `<word><i>/x`, `v/<word><i>` or `v/<word><i>/x`.
 std::optional<unsigned> numberOfCopy(llvm::StringRef Name,
                                      llvm::StringRef Word);
 
-/// The name of what a node called \p Name is a copy of, for a replica that the
-/// name says; else \p Name.
+/// Returns the name of the node of which \p Name is the copy for a replica.
+/// Returns \p Name if it is not named like a copy.
 std::string originOfCopy(llvm::StringRef Name, llvm::StringRef Word);
 
-/// The first word, `replica_` or another, that no name of \p G begins with or
-/// has behind a `/` before digits, nor the scope of it as a scope.
+/// Returns the first word that is free: no name of \p G has a part that is the
+/// word with a number, or its scope.
 std::string freeCopyWord(const Graph &G);
 
 } // namespace graft

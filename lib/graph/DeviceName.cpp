@@ -19,7 +19,7 @@ bool isIdentifier(StringRef Text) {
          all_of(Text, [](char C) { return isAlnum(C) || C == '_'; });
 }
 
-/// A number, or `*` for any.
+/// Parses a number, or `*` for any.
 bool parseIndex(StringRef Text, std::optional<unsigned> &Index) {
   if (Text == "*") {
     Index.reset();

@@ -14,8 +14,7 @@
 
 namespace graft {
 
-/// A device string taken apart. A part that the string leaves out, or that is
-/// `*`, is empty.
+/// A parsed device string. A part that is omitted, or that is `*`, is empty.
 struct DeviceName {
   std::string Job;
   std::optional<unsigned> Replica;
@@ -23,23 +22,23 @@ struct DeviceName {
   std::string Type; ///< In upper case.
   std::optional<unsigned> Index;
 
-  /// Parses what TensorFlow accepts on a node: `/job:w/task:1/device:GPU:0`,
-  /// `/device:CPU:*`, `/CPU:1`, `cpu:1`; nothing for other text. The empty
-  /// string is a device without parts.
+  /// Parses a device that TensorFlow accepts on a node:
+  /// `/job:w/task:1/device:GPU:0`, `/device:CPU:*`, `/CPU:1`, `cpu:1`. Returns
+  /// nothing for other text. The empty string is a device without parts.
   static std::optional<DeviceName> parse(llvm::StringRef Text);
 
-  /// The full form: `/job:w/replica:0/task:1/device:GPU:0`, without the parts
-  /// that are missing. Two strings that mean one device have one full form.
+  /// Returns the full form, `/job:w/replica:0/task:1/device:GPU:0`, without
+  /// missing parts. Two strings that mean one device have one full form.
   std::string str() const;
 
-  /// Whether one device can have both names: no part that both have differs.
+  /// Returns true if one device can have both names: no common part differs.
   bool agrees(const DeviceName &Other) const;
 };
 
-/// The job and the task of \p Device, `w:1`, if it names both.
+/// Returns the job and the task of \p Device, `w:1`, if it names both.
 std::optional<std::string> jobAndTask(llvm::StringRef Device);
 
-/// Whether one device can have the names \p A and \p B, which may be empty.
+/// Returns true if one device can have both names, which may be empty.
 bool canBeOneDevice(llvm::StringRef A, llvm::StringRef B);
 
 } // namespace graft

@@ -18,7 +18,7 @@ namespace {
 constexpr size_t Window = 8 << 20;
 
 /// Releases the whole pages between \p Begin and \p End. They are a private
-/// mapping that nobody writes to, so nothing is lost.
+/// mapping without writes, so nothing is lost.
 void release(const char *Begin, const char *End) {
   size_t Page = sys::Process::getPageSizeEstimate();
   auto Behind = [&](const char *P) {
@@ -26,7 +26,7 @@ void release(const char *Begin, const char *End) {
   };
   const char *First = Begin + (Page - Behind(Begin)) % Page;
   const char *Last = End - Behind(End);
-  // An advice: when it is not taken, memory stays in use.
+  // This is advice: if the system ignores it, the memory stays in use.
   if (First < Last)
     ::madvise(const_cast<char *>(First), Last - First, MADV_DONTNEED);
 }
@@ -49,8 +49,8 @@ void FileWalk::step(NodeId N) {
       continue;
     if (!From || From < Part.begin() || From > At)
       From = Part.begin();
-    // What lies just behind is often asked for again. Pages far behind may be
-    // back: nodes read others from all over the file.
+    // Nodes just behind are often read again. Pages far behind may be resident
+    // again: nodes read others from all over the file.
     if (static_cast<size_t>(At - From) > 2 * Window) {
       release(Part.begin(), At - Window);
       From = At - Window;

@@ -11,34 +11,34 @@
 
 namespace graft {
 
-/// A walk over nodes in about the order of the file that asks for their names
-/// or attributes. Of a large input the pages behind it are given back to the
-/// system, which reads them again from the file (mostly: from its cache) when
-/// somebody asks: what is resident is a window, not the file. Costs one compare
-/// per node; does nothing for inputs that are not mapped or not large.
+/// A walk over nodes in about the order of the file that reads their names or
+/// attributes. For a large mapped input it releases the pages behind, so that
+/// only a window of the file is resident. The system reads a page again from
+/// the file (mostly its cache) if it is needed. Costs one compare per node;
+/// does nothing for other inputs.
 class FileWalk {
 public:
   explicit FileWalk(const Graph &G)
       : G(G), Next(G.largeParts().empty() ? UINT32_MAX : 0) {}
 
-  /// The walk is at \p N.
+  /// Moves the walk to \p N.
   void at(NodeId N) {
     if (N >= Next && N < G.numInputNodes())
       step(N);
   }
 
-  /// Gives back all pages of the input of \p G, if it is large.
+  /// Releases all pages of the input of \p G, if it is large.
   static void releaseAll(const Graph &G);
 
 private:
   void step(NodeId N);
 
   const Graph &G;
-  const char *From = nullptr; ///< Where the window begins.
-  NodeId Next;                ///< The node to look at next.
+  const char *From = nullptr; ///< The begin of the window.
+  NodeId Next;                ///< The node at which the window may move.
 };
 
-/// Calls \p Visit with each node of \p Order, which reads attributes.
+/// Calls \p Visit, which reads attributes, with each node of \p Order.
 template <typename Fn>
 void walkAttrs(const Graph &G, llvm::ArrayRef<NodeId> Order, Fn Visit) {
   constexpr size_t Ahead = 6;

@@ -51,7 +51,7 @@ bool Graph::hasVerifiedNames() const {
 uint32_t Graph::splitPort(StringRef &Text) {
   if (Text.consume_front("^"))
     return ControlPort;
-  // Names have no colon, so digits behind one are a port.
+  // Names have no colon, so digits after one are a port.
   size_t Digits = Text.size();
   while (Digits > 0 && Text[Digits - 1] >= '0' && Text[Digits - 1] <= '9')
     --Digits;
@@ -175,7 +175,7 @@ void Graph::rename(NodeId N, StringRef NewName) {
   Nodes[N].NameSize = static_cast<uint32_t>(Saved.size());
   Names.insert(N, name(N), hashBytes(name(N)), nameOf());
   touch(N);
-  // Users name their inputs in the file, so their bytes change too.
+  // The bytes of a user contain the names of its inputs, so they change too.
   forEachUse(N, [&](Use U) { touch(U.User); });
 }
 
@@ -262,7 +262,7 @@ std::vector<NodeId> Graph::order() const {
         Result.push_back(N);
     return Result;
   }
-  // New nodes as lists under the node that they follow, in order of creation.
+  // Lists of the new nodes after each node, in order of creation.
   std::vector<NodeId> FirstNew(size() + 1, NoNode);
   std::vector<NodeId> NextNew(size() - InputCount, NoNode);
   for (NodeId N = size(); N-- > InputCount;) {

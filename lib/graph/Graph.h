@@ -3,16 +3,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A TensorFlow graph as flat arrays: 32-bit node ids, interned ops and devices,
-// inputs as (node, port) with control inputs last, an index of users that every
-// edit keeps right, and attributes as the raw bytes of the file until somebody
-// asks. Names, attributes and node bodies are slices of the mapped input; what
-// edits add lives in an arena that dies with the graph.
+// inputs as (node, port) with control inputs last. Every edit updates an index
+// of users. Attributes stay the raw bytes of the file until they are read.
+// Names, attributes and node bodies are slices of the mapped input; the data of
+// edits lives in an arena that dies with the graph.
 //
 // Between passes a Graph is a *replicated program* (docs/Design.md): each node
-// says whether it exists once or once per replica. That and the other fields
-// of Node marked "program" are written as attributes with the prefix `_graft_`
-// when a program is printed, and read back from them, so that any pass can run
-// alone on a text file.
+// says whether it is unreplicated or per-replica. A printed program has this
+// and the other fields of Node marked "program" as attributes with the prefix
+// `_graft_`. They are read back, so that any pass can run alone on a text file.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,44 +59,44 @@ struct Endpoint {
 /// How many copies of a node run in one step (program).
 enum class Copies : uint8_t { Once, PerReplica };
 
-/// Why a node that the input does not have is in the program (program). Erasing
-/// a node by its kind's meaning on true values gives the input back.
+/// Why graft added a node (program). Erasing each added node by the meaning of
+/// its kind on global values restores the input.
 enum class Inserted : uint8_t {
   No, ///< From the input.
 #define GRAFT_INSERTED(Kind, Name, Is, StandsFor) Kind,
 #include "lib/graph/Inserted.def"
 };
 
-/// What happens to a variable (program).
+/// The policy of a variable (program).
 enum class Policy : uint8_t {
   None,
   Mirrored,   ///< Equal copies.
-  SyncOnRead, ///< Copies that are combined where they are read outside.
+  SyncOnRead, ///< Copies that are aggregated where they are read outside.
   Replicated, ///< Like Mirrored, and copies are called `<v>/<i>`.
-  Shared,     ///< One, which every replica uses.
-  Host,       ///< Shared, on the host, and replicas read a copy of its value.
+  Shared,     ///< One variable, which every replica uses.
+  Host,       ///< Shared, on the host; replicas read a copy of its value.
 };
 
-/// Whether there is one variable for all replicas.
+/// Returns true if all replicas share one variable.
 constexpr bool isShared(Policy Plan) { return Plan >= Policy::Shared; }
 
 inline constexpr llvm::StringRef PolicyAttr = "_graft_policy";
 
-/// "mirrored", "sync-on-read", ...; empty for Policy::None.
+/// Returns "mirrored", "sync-on-read", ...; "" for Policy::None.
 llvm::StringRef policyName(Policy Plan);
-/// The policy that is called \p Name, or None.
+/// Returns the policy that is called \p Name, or None.
 Policy parsePolicy(llvm::StringRef Name);
 
 /// Properties of a node, in Node::Flags (program unless said otherwise).
 enum NodeFlag : uint8_t {
   NF_Dead = 1,          ///< Removed. Not visited, not written.
-  NF_Modified = 2,      ///< The bytes read from the input no longer hold.
+  NF_Modified = 2,      ///< The bytes read from the input are outdated.
   NF_LocalName = 4,     ///< Copy 0 is `replica_0/<name>`: its value is local.
   NF_Led = 8,           ///< Copy 0 waits for the other copies.
   NF_ElidePrimary = 16, ///< Copy 0 does not exist; its users read its input.
-  NF_FixedDevice = 32,  ///< Every copy is on the device that is written.
-  NF_MayHaveClass = 64, ///< Without it there is no attribute `_class`.
-  NF_MayHaveGraft = 128 ///< Without it there is no attribute `_graft_*`.
+  NF_FixedDevice = 32,  ///< Every copy is on the device of the node.
+  NF_MayHaveClass = 64, ///< If unset, there is no attribute `_class`.
+  NF_MayHaveGraft = 128 ///< If unset, there is no attribute `_graft_*`.
 };
 
 struct Node {
@@ -144,9 +143,9 @@ struct Use {
   uint32_t Index;
 };
 
-/// What the definition of an op says of all nodes that have it.
+/// The properties of an op that its definition gives to all of its nodes.
 struct OpFacts {
-  /// A number that attributes of the node decide, or no definition does.
+  /// A number that depends on attributes, or is not known without a definition.
   static constexpr uint32_t Open = ~uint32_t(0);
 
   const OpDef *Def = nullptr;
@@ -154,7 +153,7 @@ struct OpFacts {
   uint32_t Outputs = Open; ///< Number of outputs.
   bool RefInputs = false;  ///< An input takes a reference.
   bool RefOutputs = false; ///< An output is a reference.
-  bool OfUser = false;     ///< Neither TensorFlow's nor the program's.
+  bool OfUser = false;     ///< An op of neither TensorFlow nor graft.
 };
 
 class Graph {
@@ -179,26 +178,24 @@ public:
   /// Errors then begin with `part <number>: ` where they are about bytes.
   llvm::Error parse(llvm::ArrayRef<llvm::StringRef> Parts);
 
-  /// Fields of the GraphDef other than nodes (versions, library, unknown), as
-  /// read.
+  /// The other fields of the GraphDef (versions, library, unknown) as read.
   llvm::ArrayRef<llvm::StringRef> otherFields() const { return Others; }
-  /// Of these, the contents of field \p Number, a message: its parts one after
-  /// the other, as protobuf joins them.
+  /// Returns the contents of the message in field \p Number of otherFields():
+  /// its parts one after the other, as protobuf merges them.
   std::string otherField(unsigned Number) const;
 
-  /// Says that the bytes that were parsed are mapped from files and large: see
-  /// FileWalk.
+  /// Says that the parsed bytes are large and mapped from files: see FileWalk.
   void setLargeParts(llvm::ArrayRef<llvm::StringRef> Parts) {
     LargeParts.assign(Parts.begin(), Parts.end());
   }
   llvm::ArrayRef<llvm::StringRef> largeParts() const { return LargeParts; }
 
-  /// Nodes that were read, before any edit. Ids below are those of the input,
-  /// in the order of the file.
+  /// The number of nodes that were read, before any edit. Smaller ids are nodes
+  /// of the input, in the order of the file.
   NodeId numInputNodes() const { return InputCount; }
-  /// One more than the largest id, dead nodes included.
+  /// One more than the largest id; dead nodes count.
   NodeId size() const { return static_cast<NodeId>(Nodes.size()); }
-  /// Number of nodes that are not dead.
+  /// The number of nodes that are not dead.
   NodeId numLive() const { return Live; }
 
   const Node &node(NodeId N) const { return Nodes[N]; }
@@ -208,13 +205,13 @@ public:
   llvm::StringRef name(NodeId N) const {
     return {Nodes[N].NameData, Nodes[N].NameSize};
   }
-  /// The node called \p Name, or NoNode.
+  /// Returns the node called \p Name, or NoNode.
   NodeId find(llvm::StringRef Name) const;
-  /// The tensor or control edge that \p Text ("x", "x:1", "^x") names.
+  /// Returns the tensor or control edge that \p Text ("x", "x:1", "^x") names.
   std::optional<Endpoint> findEndpoint(llvm::StringRef Text) const;
 
   llvm::StringRef opName(NodeId N) const { return OpNames[Nodes[N].Op]; }
-  /// The op's definition, or null when TensorFlow's registry has none.
+  /// The op's definition, or null if TensorFlow's registry has none.
   const OpDef *opDef(NodeId N) const { return Ops[Nodes[N].Op].Def; }
   /// The number of distinct ops; a per-op table is indexed by node(N).Op.
   uint32_t numOps() const { return static_cast<uint32_t>(OpNames.size()); }
@@ -223,7 +220,7 @@ public:
   const OpFacts &opFacts(uint32_t Op) const { return Ops[Op]; }
   bool isOp(NodeId N, llvm::StringRef Name) const { return opName(N) == Name; }
 
-  /// Whether each replica has a copy of \p N.
+  /// Returns true if each replica has a copy of \p N.
   bool isPerReplica(NodeId N) const {
     return Nodes[N].Count == Copies::PerReplica;
   }
@@ -247,7 +244,7 @@ public:
   }
   Endpoint input(NodeId N, unsigned I) const { return inputs(N)[I]; }
   Endpoint input(Use U) const { return input(U.User, U.Index); }
-  /// Whether \p U is of a value, and not a control input.
+  /// Returns true if \p U is a data input and not a control input.
   bool isData(Use U) const { return U.Index < Nodes[U.User].NumData; }
 
   /// Calls \p F(Use) for each use of \p N, data and control. \p F must not
@@ -256,14 +253,14 @@ public:
     for (uint32_t E = Nodes[N].FirstUse; E != NoEdge; E = Links[E].Next)
       F(Use{Links[E].User, E - Nodes[Links[E].User].FirstEdge});
   }
-  /// Whether \p F(Use) is true for a use of \p N; stops at the first.
+  /// Returns true if \p F(Use) is true for a use of \p N; stops at that one.
   template <typename Fn> bool anyUse(NodeId N, Fn F) const {
     for (uint32_t E = Nodes[N].FirstUse; E != NoEdge; E = Links[E].Next)
       if (F(Use{Links[E].User, E - Nodes[Links[E].User].FirstEdge}))
         return true;
     return false;
   }
-  /// The uses of \p N, sorted by user and index.
+  /// Returns the uses of \p N, sorted by user and index.
   llvm::SmallVector<Use, 8> uses(NodeId N) const;
   bool hasUses(NodeId N) const { return Nodes[N].FirstUse != NoEdge; }
 
@@ -271,23 +268,23 @@ public:
   // Attributes
   //===--------------------------------------------------------------------===//
 
-  /// The raw AttrValue bytes of \p Key, or nothing.
+  /// Returns the raw AttrValue bytes of \p Key, or nothing.
   std::optional<llvm::StringRef> attr(NodeId N, llvm::StringRef Key) const;
   bool hasAttr(NodeId N, llvm::StringRef Key) const {
     return attr(N, Key).has_value();
   }
-  /// The attributes of \p N are asked for soon: they are far from the node.
+  /// Prefetches the attributes of \p N, which are far from the node in memory.
   void prefetchAttrs(NodeId N) const {
     if (const char *Data = Nodes[N].AttrData) {
       __builtin_prefetch(Data);
       __builtin_prefetch(Data + 64);
     }
   }
-  /// All attributes, in the order of the file.
+  /// Returns all attributes, in the order of the file.
   llvm::SmallVector<AttrEntry, 8> attrs(NodeId N) const;
 
-  /// Typed values; the op's default when the node does not have the attribute;
-  /// nothing when neither has it or it is of another kind.
+  /// Typed values. A scalar attribute that the node does not have takes the
+  /// op's default. Nothing if there is no value or it is of another kind.
   std::optional<int64_t> intAttr(NodeId N, llvm::StringRef Key) const;
   std::optional<bool> boolAttr(NodeId N, llvm::StringRef Key) const;
   std::optional<float> floatAttr(NodeId N, llvm::StringRef Key) const;
@@ -299,49 +296,48 @@ public:
   intListAttr(NodeId N, llvm::StringRef Key) const;
   std::optional<llvm::SmallVector<ShapeValue, 2>>
   shapeListAttr(NodeId N, llvm::StringRef Key) const;
-  /// Types of a list(type) attribute; none when \p N does not have it.
+  /// Returns the types of a list(type) attribute; none if it is missing.
   llvm::SmallVector<unsigned, 4> typeListAttr(NodeId N,
                                               llvm::StringRef Key) const;
   std::optional<llvm::SmallVector<llvm::StringRef, 2>>
   stringListAttr(NodeId N, llvm::StringRef Key) const;
 
-  /// The number of outputs of \p N by its op's definition; nothing for an
-  /// unknown op.
+  /// Returns the number of outputs of \p N by its op's definition, or nothing
+  /// for an unknown op.
   std::optional<unsigned> numOutputs(NodeId N) const;
-  /// The DataType of output \p Port (references give the type referred to), or
-  /// DT_INVALID when it is not known. Of an op of the user it is what a reader
-  /// wants.
+  /// Returns the DataType of output \p Port (for a reference, the type it
+  /// refers to), or DT_INVALID if it is not known. For an op of the user it is
+  /// the type that a reader expects.
   unsigned outputType(NodeId N, uint32_t Port) const;
   unsigned outputType(Endpoint E) const { return outputType(E.Node, E.Port); }
-  /// Of all outputs, by the op's definition; none for an op without one.
+  /// The types of all outputs by the op's definition; none without one.
   llvm::SmallVector<unsigned, 4> outputTypes(NodeId N) const;
-  /// The DataType that data input \p Index of \p N takes, or DT_INVALID when it
-  /// is not known.
+  /// Returns the DataType that data input \p Index of \p N takes, or DT_INVALID
+  /// if it is not known.
   unsigned inputType(NodeId N, unsigned Index) const;
-  /// Whether output \p Port is a reference to a variable.
+  /// Returns true if output \p Port is a reference to a variable.
   bool isRefOutput(NodeId N, uint32_t Port) const;
-  /// Whether input \p Index of \p N takes a reference (the op's definition).
+  /// Returns true if the op's definition has a reference as input \p Index.
   bool isRefInput(NodeId N, unsigned Index) const;
 
   //===--------------------------------------------------------------------===//
-  // Edits. Each keeps names, inputs and uses consistent.
+  // Edits. Each one keeps names, inputs and uses consistent.
   //===--------------------------------------------------------------------===//
 
   /// Adds a node. \p Name must be new (see uniqueName); \p After is the node
   /// that it follows in the output. Control inputs come last.
   NodeId addNode(llvm::StringRef Name, llvm::StringRef Op,
                  llvm::ArrayRef<Endpoint> Inputs, NodeId After);
-  /// \p Name, or \p Name with the first free suffix `_1`, `_2`, ...
+  /// Returns \p Name, or \p Name with the first free suffix `_1`, `_2`, ...
   std::string uniqueName(llvm::StringRef Name) const;
-  /// Adds a node with \p Attrs under the name uniqueName(\p Name), which is
-  /// there for \p Kind and has \p Count copies. \p Inputs lie outside of the
-  /// graph.
+  /// Adds a node of the kind \p Kind with \p Attrs and \p Count copies under
+  /// the name uniqueName(\p Name). \p Inputs must not point into the graph.
   NodeId insertNode(llvm::StringRef Name, llvm::StringRef Op,
                     llvm::ArrayRef<Endpoint> Inputs, NodeId After,
                     const AttrRun &Attrs, Inserted Kind = Inserted::No,
                     Copies Count = Copies::Once);
   void rename(NodeId N, llvm::StringRef NewName);
-  /// Gives \p N the op \p Op; its inputs and attributes stay as they are.
+  /// Gives \p N the op \p Op; its inputs and attributes stay.
   void setOp(NodeId N, llvm::StringRef Op);
   void setDevice(NodeId N, llvm::StringRef Device);
   void setPolicy(NodeId N, Policy Plan) {
@@ -350,7 +346,7 @@ public:
   }
   void setInput(NodeId N, unsigned Index, Endpoint Source);
   void setInputs(NodeId N, llvm::ArrayRef<Endpoint> Inputs);
-  /// Adds control input \p Source to \p N unless it is there already.
+  /// Adds control input \p Source to \p N unless \p N has it.
   void addControlInput(NodeId N, NodeId Source);
   /// Makes every data user of \p From read \p To instead, except \p Except.
   void replaceUses(Endpoint From, Endpoint To, NodeId Except = NoNode);
@@ -364,8 +360,8 @@ public:
   void setTypeAttr(NodeId N, llvm::StringRef Key, unsigned Type);
   void setStringAttr(NodeId N, llvm::StringRef Key, llvm::StringRef Value);
   void removeAttr(NodeId N, llvm::StringRef Key);
-  /// Drops the entries of the `_class` of \p N for which \p Stays does not
-  /// hold. Returns whether there were any.
+  /// Drops the entries of the `_class` of \p N for which \p Stays is false.
+  /// Returns true if there were any.
   bool keepClasses(NodeId N, llvm::function_ref<bool(llvm::StringRef)> Stays);
 
   /// Replaces field \p Index of otherFields() by \p Field, tag included.
@@ -373,56 +369,56 @@ public:
     Others[Index] = save(Field);
     markModified();
   }
-  /// Puts \p Field, tag included, in the place of all other fields of the
-  /// GraphDef with the number \p Number.
+  /// Replaces all other fields of the GraphDef with the number \p Number by
+  /// \p Field, tag included.
   void replaceOtherFields(unsigned Number, llvm::StringRef Field);
 
-  /// Whether anything was edited since the graph was read.
+  /// Returns true if the graph was edited since it was read.
   bool modified() const { return Changed; }
-  /// For edits of Node's own fields, which the graph does not see.
+  /// Notes an edit of Node's own fields, which the graph does not see.
   void markModified() {
     Changed = true;
     ++Revision;
   }
-  /// Grows with every edit.
+  /// A number that grows with every edit.
   uint64_t revision() const { return Revision; }
 
-  /// The node that the only entry of `_class` of \p N names. NoNode when that
-  /// is not known without a lookup: the attribute may be absent, of another
-  /// form, or new, or the node that it named has another name now.
+  /// Returns the node that the only entry of `_class` of \p N names. Returns
+  /// NoNode if a lookup is needed: the attribute may be absent, of another form
+  /// or new, or the named node may have a new name.
   NodeId colocatedWith(NodeId N) const {
     NodeId With = N < Colocated.size() ? Colocated[N] : NoNode;
     return With != NoNode && hasReadName(With) ? With : NoNode;
   }
-  /// Says that the only entry of `_class` of \p N names \p With.
+  /// Notes that the only entry of `_class` of \p N names \p With.
   void noteColocation(NodeId N, NodeId With) {
     if (N >= Colocated.size())
       Colocated.resize(N + 1, NoNode);
     Colocated[N] = With;
   }
 
-  /// Says that the graph was verified as it is now. What a later verification
-  /// would find to be the same again need not be looked at again.
+  /// Notes that the graph is verified now, so that a later verification can
+  /// skip the nodes that did not change.
   void markVerified() {
     VerifiedCount = size();
     LostNames.clear();
   }
-  /// Whether \p N, its name, op, device, inputs and attributes, is as it was
-  /// when the graph was verified.
+  /// Returns true if the name, op, device, inputs and attributes of \p N did
+  /// not change since the graph was verified.
   bool isAsVerified(NodeId N) const {
     return N < VerifiedCount && !(Nodes[N].Flags & NF_Modified);
   }
-  /// Whether all names that were in the graph then are in it now.
+  /// Returns true if the graph still has all names of the verified graph.
   bool hasVerifiedNames() const;
 
-  /// A copy of \p Text that lives as long as the graph.
+  /// Copies \p Text into the arena of the graph.
   llvm::StringRef save(const llvm::Twine &Text) { return Saver.save(Text); }
 
-  /// A hash of everything that is written, for "Unchanged means identical".
+  /// Returns a hash of all data that is written, to check "Unchanged".
   uint64_t fingerprint() const;
 
-  /// Live node ids in output order: input order, each new node after the node
-  /// that it derives from.
+  /// Returns live node ids in output order: input order, with each new node
+  /// after the node that it derives from.
   std::vector<NodeId> order() const;
 
 private:
@@ -453,13 +449,13 @@ private:
   char *putAttr(NodeId N, llvm::StringRef Key, uint64_t ValueSize);
   /// Adds a node whose name is saved and in the table.
   Node &appendNode(llvm::StringRef Name, llvm::StringRef Op, NodeId After);
-  /// The NF_MayHave flags for an attribute.
+  /// Returns the NF_MayHave flags for an attribute.
   static uint8_t attrFlags(llvm::StringRef Key);
   void forgetColocation(NodeId N, llvm::StringRef Key) {
     if (N < Colocated.size() && Key == "_class")
       Colocated[N] = NoNode;
   }
-  /// Whether \p N is there under the name that was read.
+  /// Returns true if \p N is live under the name that was read.
   bool hasReadName(NodeId N) const {
     const Node &This = Nodes[N];
     return !This.isDead() && This.RawData && This.NameData >= This.RawData &&
@@ -485,7 +481,7 @@ private:
     Nodes[N].Flags |= NF_Modified;
     markModified();
   }
-  /// Takes `^` or `:port` off \p Text and returns the port.
+  /// Removes `^` or `:port` from \p Text and returns the port.
   static uint32_t splitPort(llvm::StringRef &Text);
   auto nameOf() const {
     return [this](NodeId N) { return name(N); };
@@ -501,9 +497,9 @@ private:
   std::vector<llvm::StringRef> DeviceNames;
   NameTable OpIds;
   NameTable DeviceIds;
-  uint32_t LastDevice = 0; ///< The one that was asked for last.
+  uint32_t LastDevice = 0; ///< The device of the last lookup.
   std::vector<llvm::StringRef> Others;
-  llvm::StringRef LastRun; ///< Attributes of the last node that was inserted.
+  llvm::StringRef LastRun; ///< Attributes of the last inserted node.
   llvm::BumpPtrAllocator Arena;
   llvm::StringSaver Saver{Arena};
   std::vector<llvm::StringRef> LargeParts;
@@ -511,7 +507,8 @@ private:
   NodeId InputCount = 0;
   NodeId Live = 0;
   NodeId VerifiedCount = 0;
-  std::vector<llvm::StringRef> LostNames; ///< Since the graph was verified.
+  /// Erased since the graph was verified.
+  std::vector<llvm::StringRef> LostNames;
   uint64_t Revision = 0;
   bool Changed = false;
 };
@@ -536,11 +533,10 @@ struct TensorValue {
   unsigned Type = DT_INVALID;
   ShapeValue Shape;
   int64_t NumElements = 0;
-  /// The elements of an integer tensor, if there are no more of them than was
-  /// asked for.
+  /// The elements of an integer tensor, if there are at most MaxInts.
   llvm::SmallVector<int64_t, 4> Ints;
   bool HasInts = false;
-  /// Whether every element is zero (numeric tensors only).
+  /// Set if every element is zero (numeric tensors only).
   bool AllZero = false;
 };
 
@@ -551,17 +547,17 @@ std::optional<TensorValue> tensorValue(llvm::StringRef Value,
 std::optional<TensorValue> constValue(const Graph &G, NodeId N,
                                       int64_t MaxInts = 64);
 
-/// The tensor in the AttrValue \p Value with another shape, if all of its
-/// elements have one value; in the form that a tensor of that shape has.
+/// Returns the tensor in the AttrValue \p Value with another shape if all of
+/// its elements are equal, in the form that a tensor of that shape has.
 std::optional<std::string> resizeSplat(llvm::StringRef Value,
                                        llvm::ArrayRef<int64_t> Shape);
 
-/// The single element of a numeric Const node, if it has one.
+/// Returns the only element of a numeric Const node, if it has one element.
 std::optional<double> constScalar(const Graph &G, NodeId N);
 
-/// AttrValue bytes of a string scalar.
+/// Returns the AttrValue bytes of a string scalar.
 std::string encodeStringTensor(llvm::StringRef Value);
-/// AttrValue bytes of an integer or floating tensor.
+/// Return the AttrValue bytes of an integer or floating tensor.
 std::string encodeIntTensor(unsigned Type, llvm::ArrayRef<int64_t> Shape,
                             llvm::ArrayRef<int64_t> Values);
 std::string encodeFloatTensor(unsigned Type, llvm::ArrayRef<int64_t> Shape,

@@ -16,8 +16,8 @@ namespace graft {
 // Reading
 //===----------------------------------------------------------------------===//
 
-/// The value of \p Key in the run of attributes from \p P to \p End, in any
-/// legal form.
+/// Finds the value of \p Key in the run of attributes from \p P to \p End, in
+/// any legal encoding.
 static LLVM_ATTRIBUTE_NOINLINE std::optional<StringRef>
 searchAttr(const char *P, const char *End, StringRef Key) {
   wire::Reader R({P, static_cast<size_t>(End - P)});
@@ -31,8 +31,8 @@ searchAttr(const char *P, const char *End, StringRef Key) {
 
 std::optional<StringRef> Graph::attr(NodeId N, StringRef Key) const {
   const char *P = Nodes[N].AttrData, *End = P + Nodes[N].AttrSize;
-  // The form that every writer gives: tag, length, tag of the key, its length,
-  // the key, tag of the value, its length; the lengths have one byte.
+  // The usual encoding: tag, length, tag of the key, its length, the key, tag
+  // of the value, its length; the lengths have one byte.
   constexpr uint32_t Mask = 0x80ff80ff, Usual = 0x000a002a;
   while (End - P >= 4) {
     uint32_t Head = support::endian::read32le(P);
@@ -74,7 +74,7 @@ SmallVector<AttrEntry, 8> Graph::attrs(NodeId N) const {
   return Result;
 }
 
-/// The text after `key: ` of a default in text form.
+/// Returns the text after `key: ` of a default in text form.
 static std::optional<StringRef> defaultText(const OpDef *Def, StringRef Key,
                                             StringRef Field) {
   const AttrDef *A = Def ? Def->attr(Key) : nullptr;
@@ -161,8 +161,8 @@ std::optional<ShapeValue> Graph::shapeAttr(NodeId N, StringRef Key) const {
   return std::nullopt;
 }
 
-/// Calls \p F with each field \p Number of a list attribute; false when there
-/// is no list.
+/// Calls \p F with each field \p Number of a list attribute. Returns false if
+/// there is no list.
 template <typename Fn>
 static bool forEachListField(const Graph &G, NodeId N, StringRef Key,
                              unsigned Number, Fn F) {
@@ -262,8 +262,8 @@ std::optional<unsigned> Graph::numOutputs(NodeId N) const {
   return Count;
 }
 
-/// The type of what is in argument \p A, if it is no list; references give the
-/// type referred to.
+/// Returns the type of argument \p A, which is no type list. A reference gives
+/// the type it refers to.
 static unsigned typeOfArg(const Graph &G, NodeId N, const ArgDef &A) {
   unsigned Type = A.Type;
   if (*A.TypeAttr)
@@ -271,8 +271,8 @@ static unsigned typeOfArg(const Graph &G, NodeId N, const ArgDef &A) {
   return Type > RefTypeOffset ? Type - RefTypeOffset : Type;
 }
 
-/// The type of tensor \p Index of \p Args, those of an argument one after the
-/// other.
+/// Returns the type of tensor \p Index of \p Args, where an argument may have
+/// several tensors.
 static unsigned typeAt(const Graph &G, NodeId N, ArrayRef<ArgDef> Args,
                        unsigned Index) {
   for (const ArgDef &A : Args) {
@@ -311,15 +311,15 @@ unsigned Graph::inputType(NodeId N, unsigned Index) const {
     return typeAt(*this, N, Facts.Def->inputs(), Index);
   if (Facts.OfUser)
     return DT_INVALID;
-  // Ops of the program have one type, in attribute T.
+  // Ops of the program have one type, in the attribute T.
   return typeAttr(N, "T").value_or(DT_INVALID);
 }
 
 unsigned Graph::outputType(NodeId N, uint32_t Port) const {
   const OpFacts &Facts = Ops[Nodes[N].Op];
   if (Facts.OfUser) {
-    // All readers want the same (verifyDefinitions). Those of a few uses, or
-    // who asks of each use would take too long.
+    // All readers expect the same type (verifyDefinitions). Only some uses are
+    // visited, as a caller may ask for every use.
     constexpr unsigned MaxUses = 64;
     unsigned Uses = 0, Type = DT_INVALID;
     anyUse(N, [&](Use U) {
@@ -332,7 +332,7 @@ unsigned Graph::outputType(NodeId N, uint32_t Port) const {
   if (!Facts.Def)
     return typeAttr(N, "T").value_or(DT_INVALID);
   ArrayRef<ArgDef> Outputs = Facts.Def->outputs();
-  // Where no argument is a list, ports are arguments.
+  // If no argument is a list, port numbers are argument numbers.
   if (Facts.Outputs != OpFacts::Open) {
     if (Port >= Outputs.size())
       return DT_INVALID;
@@ -341,7 +341,7 @@ unsigned Graph::outputType(NodeId N, uint32_t Port) const {
   return typeAt(*this, N, Outputs, Port);
 }
 
-/// The argument that number \p Index of \p Args belongs to, or null.
+/// Returns the argument of \p Args to which tensor \p Index belongs, or null.
 static const ArgDef *argAt(const Graph &G, NodeId N, ArrayRef<ArgDef> Args,
                            unsigned Index) {
   for (const ArgDef &A : Args) {
@@ -371,8 +371,8 @@ bool Graph::isRefInput(NodeId N, unsigned Index) const {
 // Writing
 //===----------------------------------------------------------------------===//
 
-/// Makes an attribute, in the place of the old one or behind all others, and
-/// returns where its value of \p ValueSize bytes is to be written.
+/// Adds or replaces an attribute. Returns where its value of \p ValueSize bytes
+/// must be written.
 char *Graph::putAttr(NodeId N, StringRef Key, uint64_t ValueSize) {
   Node &This = Nodes[N];
   StringRef Old(This.AttrData, This.AttrSize);
@@ -416,7 +416,7 @@ char *Graph::putAttr(NodeId N, StringRef Key, uint64_t ValueSize) {
 }
 
 void Graph::setAttr(NodeId N, StringRef Key, StringRef Value) {
-  // Value may be in the run that is replaced, which stays where it is.
+  // Value may alias the run that is replaced; old runs are never freed.
   std::copy(Value.begin(), Value.end(), putAttr(N, Key, Value.size()));
 }
 
@@ -445,7 +445,7 @@ void Graph::removeAttr(NodeId N, StringRef Key) {
   touch(N);
 }
 
-/// The AttrValue of a number.
+/// Encodes a number as an AttrValue.
 static StringRef varintValue(char (&Buffer)[11], unsigned Field,
                              uint64_t Value) {
   Buffer[0] = static_cast<char>(Field << 3);

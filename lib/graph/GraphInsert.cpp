@@ -1,4 +1,4 @@
-//===- lib/graph/GraphInsert.cpp - what passes insert ---------*- C++ -*-===//
+//===- lib/graph/GraphInsert.cpp - inserting nodes --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -24,7 +24,7 @@ NodeId Graph::insertNode(StringRef Name, StringRef Op,
     Names.insert(N, Saved, hashBytes(Saved), nameOf());
   }
   Node &New = appendNode(Saved, Op, After);
-  // What is inserted in a row mostly has the same attributes.
+  // Nodes inserted one after the other mostly have the same attributes.
   if (StringRef Run = Attrs.str(); Run != LastRun)
     LastRun = Run.empty() ? StringRef() : save(Run);
   New.AttrData = LastRun.data();

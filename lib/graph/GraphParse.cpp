@@ -3,9 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Three walks: the fields of each node, the table of names, the sources of
-// those inputs that do not come from nearby. No message object is made. The
-// form that every writer gives a node goes a short way; any other legal form
-// takes the general reader.
+// inputs from far away. No message object is made. The usual encoding of a node
+// takes a fast path; any other legal encoding takes the general reader.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +32,7 @@ enum : unsigned {
   NodeAttr = 5,
 };
 
-/// The key of a map entry whose key comes first, as every writer puts it.
+/// Returns the key of a map entry whose key comes first, as writers put it.
 StringRef leadingKey(StringRef Entry) {
   if (Entry.size() < 2 || Entry[0] != 0x0a ||
       static_cast<uint8_t>(Entry[1]) >= 0x80 ||
@@ -51,7 +50,7 @@ uint8_t Graph::attrFlags(StringRef Key) {
          (Key.starts_with("_graft_") ? NF_MayHaveGraft : 0);
 }
 
-/// What is known of inputs while nodes are read.
+/// The inputs that are found while nodes are read.
 struct Graph::Inputs {
   /// A name in the bytes of a node.
   struct Reference {
@@ -60,22 +59,21 @@ struct Graph::Inputs {
     uint32_t Offset;
     uint32_t Size;
   };
-  /// An input whose source is not known yet. Its edge has the place of its text
-  /// in the bytes of its user, which has the name somewhere in it.
+  /// An input whose source is not known yet. Until it is, its edge has the
+  /// offset and size of the input's text in the bytes of its user.
   struct Open : Reference {
     uint32_t Edge;
     uint32_t Port;
   };
   std::vector<Open> Unknown;
-  /// What `_class` of nodes names.
+  /// The names in the `_class` of nodes.
   std::vector<Reference> Classes;
-  /// The first data input after a control input, one of the unknown;
+  /// The first data input after a control input, which is in Unknown;
   /// UINT32_MAX: there is none.
   uint32_t Misplaced = UINT32_MAX;
 };
 
-/// Adds the input \p Text to the node that is being read, while its bytes are
-/// in the cache.
+/// Adds the input \p Text to the node being read, whose bytes are in the cache.
 void Graph::addInput(Inputs &In, StringRef Text) {
   constexpr NodeId Near = 3;
   NodeId N = size() - 1;
@@ -91,7 +89,7 @@ void Graph::addInput(Inputs &In, StringRef Text) {
     In.Misplaced = std::min(In.Misplaced, Edge);
   }
   // About half of all inputs come from the nodes just before. (If two nodes
-  // have this name, that is an error whoever is found.)
+  // have this name, it is an error whichever is found.)
   if (Edge != In.Misplaced)
     for (NodeId Source = N, Last = N - std::min(N, Near); Source-- != Last;)
       if (equalBytes(name(Source), Name)) {
@@ -108,9 +106,9 @@ void Graph::addInput(Inputs &In, StringRef Text) {
        Port});
 }
 
-/// Takes a note of what the node that is being read is colocated with, while
-/// its bytes are in the cache. Only the form of an attribute `_class` with one
-/// short name, which is nearly every one, is of interest.
+/// Notes the node with which the node being read is colocated, while its bytes
+/// are in the cache. Only a `_class` with one short name, the usual form, is
+/// noted.
 void Graph::addClass(Inputs &In, StringRef Entry) {
   NodeId N = size() - 1;
   StringRef Name = shortClass(Entry);
@@ -121,11 +119,11 @@ void Graph::addClass(Inputs &In, StringRef Entry) {
                         static_cast<uint32_t>(Name.size())});
 }
 
-/// Reads the fields of \p Body from \p From on, whatever their form and order.
+/// Reads the fields of \p Body from \p From on, in any encoding and order.
 bool Graph::parseRest(Inputs &In, StringRef Body, const char *From,
                       StringRef &Op) {
   Node &This = Nodes.back();
-  // All but fields 1 to 4 is kept as one run; gaps in it are rare.
+  // All fields but 1 to 4 are kept as one run; gaps in it are rare.
   const char *RunEnd = This.AttrData ? From : nullptr;
   bool Contiguous = true;
   std::string Run;
@@ -194,7 +192,7 @@ Graph::Fault Graph::parseNode(Inputs &In, StringRef Body) {
     This.Device = internDevice(Text);
   const char *Run = P;
   while (wire::takeBytes(P, End, wire::bytesTag(NodeAttr), Text))
-    // A glance at the first letters, where the key most often is.
+    // The key most often begins with the third byte.
     if (Text.size() > 3 && Text[2] == '_' &&
         (Text[3] == 'c' || Text[3] == 'g')) {
       uint8_t Flags = attrFlags(leadingKey(Text));
@@ -215,7 +213,7 @@ Graph::Fault Graph::parseNode(Inputs &In, StringRef Body) {
   This.Op = internOp(Op);
   This.NumInputs = static_cast<uint32_t>(EdgeSources.size()) - This.FirstEdge;
   This.NumData = std::min(This.NumData, This.NumInputs);
-  // Until names are in their table, a node keeps the hash of its own here.
+  // Until names are in their table, After has the hash of the node's name.
   This.After = hashBytes(name(size() - 1));
   return Fault::None;
 }
@@ -237,12 +235,12 @@ Error Graph::parseNodes(ArrayRef<StringRef> Parts, Inputs &In) {
         Others.push_back(F.Whole);
         continue;
       }
-      // What is wrong with the whole comes before what is wrong with a node.
+      // A truncated graph is reported before a fault of a node.
       if (Found != Fault::None)
         continue;
       if (Nodes.size() == Nodes.capacity()) {
-        // As many nodes as fit into the bytes that are left, with some more
-        // for passes; memory that is not used is not touched.
+        // Room for the nodes in the bytes that are left, and more for passes;
+        // unused memory is not touched.
         uint64_t Each = Nodes.empty() ? 256 : Seen / Nodes.size() + 1;
         Nodes.reserve(Nodes.size() + (Left - Seen) / Each * 3 / 2 + 64);
         EdgeSources.reserve(Nodes.capacity() * 2);
@@ -278,7 +276,7 @@ Error Graph::parse(ArrayRef<StringRef> Parts) {
   Inputs In;
   if (Error E = parseNodes(Parts, In))
     return E;
-  // Ids have 32 bits, two of which mark empty places in tables.
+  // Ids have 32 bits; two ids mark empty places in tables.
   if (Nodes.size() >= UINT32_MAX - 1 || EdgeSources.size() >= UINT32_MAX)
     return failure("the graph has more nodes or inputs than graft can count");
   InputCount = Live = size();
@@ -310,7 +308,7 @@ Error Graph::indexNames() {
 
 /// Calls \p F with each reference of \p List and the node that it names, until
 /// \p F returns false. A lookup misses the cache in the table, at the node and
-/// at its name; here the misses of many overlap.
+/// at its name; here many misses overlap.
 template <typename T, typename Fn>
 bool Graph::lookUp(ArrayRef<T> List, Fn F) const {
   constexpr size_t Step = 8;
@@ -335,7 +333,7 @@ bool Graph::lookUp(ArrayRef<T> List, Fn F) const {
   return true;
 }
 
-/// Finds the sources that are not known yet.
+/// Finds the sources of the inputs in Unknown.
 Error Graph::resolveInputs(const Inputs &In) {
   const Inputs::Open *Wrong = nullptr;
   lookUp(ArrayRef(In.Unknown), [&](const Inputs::Open &L, NodeId Source) {
@@ -350,7 +348,7 @@ Error Graph::resolveInputs(const Inputs &In) {
     return Error::success();
   Endpoint Place = EdgeSources[Wrong->Edge];
   StringRef Text(Nodes[Wrong->Node].RawData + Place.Node, Place.Port);
-  // One that is there, in the wrong place.
+  // The input exists, but in the wrong place.
   if (findEndpoint(Text))
     return failure(
         formatv("node '{0}': data input '{1}' comes after a control input",
@@ -359,7 +357,7 @@ Error Graph::resolveInputs(const Inputs &In) {
                          name(Wrong->Node), Text));
 }
 
-/// Finds what nodes are colocated with.
+/// Finds the nodes with which nodes are colocated.
 void Graph::resolveClasses(const Inputs &In) {
   if (In.Classes.empty())
     return;

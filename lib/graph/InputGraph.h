@@ -12,19 +12,19 @@
 
 namespace graft {
 
-/// Takes a run of attributes (Node::AttrData) apart, in the order of the file.
+/// Reads a run of attributes (Node::AttrData) in the order of the file.
 class AttrReader {
 public:
   explicit AttrReader(llvm::StringRef Run)
       : Reader(Run), End(Run.data() + Run.size()) {}
 
-  /// Moves to the next attribute; false at the end.
+  /// Moves to the next attribute. Returns false at the end.
   bool next(AttrEntry &Entry);
-  /// What is left to read.
+  /// Returns the bytes that are not read yet.
   llvm::StringRef rest() const {
     return {Reader.position(), static_cast<size_t>(End - Reader.position())};
   }
-  /// Passes over \p Size bytes, which must be whole fields.
+  /// Skips \p Size bytes, which must be whole fields.
   void skip(size_t Size) { Reader = wire::Reader(rest().drop_front(Size)); }
 
 private:
@@ -32,10 +32,10 @@ private:
   const char *End;
 };
 
-/// A picture of a graph: names, ops, attributes and inputs as they are now,
-/// which no later edit of the graph changes. Edits give a node other bytes and
-/// never write into the bytes that it has, so names and attributes are not
-/// copied; the graph must outlive the picture.
+/// A snapshot of a graph: names, ops, attributes and inputs, which no later
+/// edit changes. Edits give a node other bytes and never overwrite the old
+/// ones, so names and attributes are not copied. The graph must outlive the
+/// snapshot.
 class InputGraph {
 public:
   explicit InputGraph(const Graph &G);
@@ -57,11 +57,11 @@ public:
   /// The first inputs are data inputs.
   uint32_t numData(NodeId N) const { return Nodes[N].NumData; }
 
-  /// All attributes: the bytes, as in Node::AttrData.
+  /// The bytes of all attributes, as in Node::AttrData.
   llvm::StringRef attrBytes(NodeId N) const {
     return {Nodes[N].AttrData, Nodes[N].AttrSize};
   }
-  /// The raw AttrValue bytes of \p Key, or nothing.
+  /// Returns the raw AttrValue bytes of \p Key, or nothing.
   std::optional<llvm::StringRef> attr(NodeId N, llvm::StringRef Key) const;
 
 private:

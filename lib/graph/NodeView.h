@@ -11,7 +11,7 @@
 
 namespace graft {
 
-/// One node of a graph: what the contexts of rules have in common.
+/// One node of a graph: the common part of the contexts of rules.
 struct NodeView {
   const Graph &G;
   NodeId N = NoNode;
@@ -27,7 +27,7 @@ struct NodeView {
   auto shapeListAttr(llvm::StringRef Key) const {
     return G.shapeListAttr(N, Key);
   }
-  /// A boolean attribute, false where it is not there.
+  /// Returns a boolean attribute, or false if it is missing.
   bool flag(llvm::StringRef Key) const {
     return G.boolAttr(N, Key).value_or(false);
   }

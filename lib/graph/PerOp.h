@@ -1,4 +1,4 @@
-//===- lib/graph/PerOp.h - what is asked of every node's op -----*- C++ -*-===//
+//===- lib/graph/PerOp.h - a byte for each op -------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -14,16 +14,16 @@
 namespace graft {
 
 /// A byte for each op of a graph, so that a walk over all nodes compares no
-/// names. Nodes that got their op later are not covered.
+/// names. Ops that are added later have no byte.
 class PerOp {
 public:
-  /// \p F(op's name, op's definition or null) gives the byte.
+  /// \p F(name of the op, its definition or null) returns the byte.
   template <typename Fn> PerOp(const Graph &G, Fn F) : Bytes(G.numOps()) {
     for (uint32_t Op = 0; Op < G.numOps(); ++Op)
       Bytes[Op] = static_cast<uint8_t>(F(G.opNameOf(Op), G.opDefOf(Op)));
   }
 
-  /// Whether an op of the graph has a byte other than 0.
+  /// Returns true if an op of the graph has a byte other than 0.
   bool any() const {
     return llvm::any_of(Bytes, [](uint8_t B) { return B; });
   }

@@ -36,7 +36,7 @@ StringRef insertedName(Inserted Kind) {
   return InsertedNames[static_cast<size_t>(Kind)];
 }
 
-/// The kind that is called \p Name, or No.
+/// Returns the kind that is called \p Name, or No.
 static Inserted parseInserted(StringRef Name) {
   const auto *It = find(InsertedNames, Name);
   return It == std::end(InsertedNames)
@@ -72,7 +72,7 @@ SmallVector<ProgramAttr, 4> programAttrs(const Node &N) {
   return Result;
 }
 
-/// Program state that was written as attributes becomes fields again.
+/// Turns the attributes of a printed program into fields again.
 void Graph::readProgramAttrs(NodeId N) {
   bool WasChanged = Changed;
   auto Take = [&](StringRef Key) {
@@ -107,7 +107,7 @@ void Graph::readProgramAttrs(NodeId N) {
     Nodes[N].Flags |= NF_ElidePrimary;
   if (Take(FixedDeviceAttr))
     Nodes[N].Flags |= NF_FixedDevice;
-  // Reading a program is no edit, but the bytes hold what are fields now.
+  // Reading a program is no edit, but its bytes still have the attributes.
   Nodes[N].RawData = nullptr;
   Nodes[N].Flags &= ~NF_Modified;
   Changed = WasChanged;

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fields of Node that only exist between passes are written as attributes
+// The fields of Node that exist only between passes are written as attributes
 // when a program is printed; Graph::parse turns them into fields again.
 //
 //===----------------------------------------------------------------------===//
@@ -14,7 +14,7 @@
 
 namespace graft {
 
-/// `per-replica`, or not there.
+/// `per-replica`, or absent.
 inline constexpr llvm::StringLiteral CopiesAttr = "_graft_copies";
 inline constexpr llvm::StringLiteral InsertedAttr = "_graft_inserted";
 inline constexpr llvm::StringLiteral NameSplitAttr = "_graft_name_split";
@@ -29,14 +29,14 @@ struct ProgramAttr {
   std::string Value;
 };
 
-/// Whether \p N has state that differs from a node's of a plain graph.
+/// Returns true if \p N has state that nodes of a plain graph do not have.
 bool hasProgramState(const Node &N);
 
-/// The attributes that stand for the program state of \p N, the
-/// policy first, which is decided first, then sorted by key.
+/// Returns the attributes of the program state of \p N: the policy first, which
+/// is decided first, then sorted by key.
 llvm::SmallVector<ProgramAttr, 4> programAttrs(const Node &N);
 
-/// "split", "merge", ...; empty for Inserted::No.
+/// Returns "split", "merge", ...; "" for Inserted::No.
 llvm::StringRef insertedName(Inserted Kind);
 
 } // namespace graft

@@ -13,7 +13,7 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-/// The bytes of one of \p Count values in \p Bytes, if all are equal.
+/// Returns the bytes of one of \p Count values in \p Bytes if all are equal.
 StringRef commonPart(StringRef Bytes, size_t Count) {
   if (Count == 0 || Bytes.size() % Count != 0)
     return {};
@@ -23,7 +23,7 @@ StringRef commonPart(StringRef Bytes, size_t Count) {
              : StringRef();
 }
 
-/// How many values are in the packed field \p Number of type \p Type.
+/// Returns the number of values in a packed field of type \p Type.
 size_t packedCount(unsigned Type, StringRef Bytes) {
   switch (Type) {
   case DT_FLOAT:
@@ -59,7 +59,7 @@ std::optional<std::string> resizeSplat(StringRef Value,
   while (R.next(F)) {
     if (F.Number < TensorContent)
       continue;
-    // One field of values; a value that stands alone is that of all elements.
+    // One field of values; a single value stands for all elements.
     if (++Fields > 1 || F.WireType != wire::Type::Bytes)
       return std::nullopt;
     if (F.Number == TensorContent) {

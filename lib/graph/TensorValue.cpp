@@ -20,7 +20,7 @@ unsigned integerSize(unsigned Type) {
   return Type == DT_INT64 ? 8 : Type == DT_INT32 ? 4 : 0;
 }
 
-/// Whether all bytes are zero: the first is, and each is as the one before.
+/// Returns true if all bytes are zero: the first is, and all are equal.
 bool isZero(StringRef Bytes) {
   return Bytes.empty() ||
          (Bytes[0] == 0 && Bytes.drop_front() == Bytes.drop_back());
@@ -75,7 +75,7 @@ std::optional<TensorValue> tensorValue(StringRef Value, int64_t MaxInts) {
       break;
     }
     default:
-      // The other value fields, packed or not: zero when all bytes are.
+      // The other value fields, packed or not: zero if all bytes are.
       if (F.WireType == wire::Type::Bytes)
         T.AllZero &= isZero(F.Bytes);
       else if (F.Number >= TensorFloat)
@@ -147,7 +147,7 @@ std::optional<double> constScalar(const Graph &G, NodeId N) {
       return llvm::bit_cast<double>(Bits);
     case DT_FLOAT:
       return llvm::bit_cast<float>(static_cast<uint32_t>(Bits));
-    // A real number is all that is asked for.
+    // A complex number counts only if it is real.
     case DT_COMPLEX64:
       if (Bits >> 32 != 0)
         return std::nullopt;
@@ -227,8 +227,8 @@ std::string encodeFloatTensor(unsigned Type, ArrayRef<int64_t> Shape,
     }
     case DT_HALF:
     case DT_BFLOAT16: {
-      // Only powers of the replica count and small numbers come here; bf16 is
-      // the upper half of a float, fp16 is rebiased with round to nearest.
+      // Values are powers of the replica count and small numbers; bf16 is the
+      // upper half of a float, fp16 is rebiased with round to nearest.
       Number = TensorHalf;
       uint32_t Bits;
       std::memcpy(&Bits, &Single, 4);

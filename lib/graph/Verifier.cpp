@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// One linear walk per rule. Rules that need the definition of an op are silent
-// on ops that TensorFlow's registry does not have.
+// One linear walk per rule. Rules that need the definition of an op skip ops
+// that TensorFlow's registry does not have.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,7 +56,7 @@ namespace {
 // Names and devices
 //===----------------------------------------------------------------------===//
 
-/// Whether all of \p Name, of 8 bytes or more, are letters, digits and `_.-/`.
+/// Returns true if \p Name, of 8 bytes or more, has only `[A-Za-z0-9_.-/]`.
 bool isPlainName(StringRef Name) {
   using Chars = uint8_t __attribute__((vector_size(16)));
   Chars Good = Chars{} == Chars{};
@@ -71,7 +71,7 @@ bool isPlainName(StringRef Name) {
       std::memcpy(&C, P, sizeof C);
       Check(C);
     }
-    // The last ones, some of them twice.
+    // The last 16 bytes, which may overlap the bytes before.
     std::memcpy(&C, End - sizeof C, sizeof C);
   } else {
     uint64_t Ends[2] = {load64(P), load64(End - 8)};
@@ -84,8 +84,7 @@ bool isPlainName(StringRef Name) {
 }
 
 /// TensorFlow's rule: segments separated by `>`, each of which starts with a
-/// letter, a digit or a dot. Its runtime's own nodes have names that start with
-/// `_`, too.
+/// letter, a digit or a dot. Names of the runtime's nodes may start with `_`.
 bool isLegalName(StringRef Name, bool Internal) {
   enum : uint8_t { Illegal, Inside, Begins };
   static constexpr auto Table = [] {
@@ -126,7 +125,7 @@ void verifyNames(const Graph &G, DiagnosticEngine &Diags, bool Internal) {
   }
 }
 
-/// A device string of a node: one that parses, in which a device has a number.
+/// Returns true if \p Text parses and has no `device:` without an index.
 bool isDevice(StringRef Text) {
   if (!DeviceName::parse(Text))
     return false;
@@ -153,7 +152,7 @@ void verifyDevices(const Graph &G, DiagnosticEngine &Diags) {
 // Arguments against the op's definition
 //===----------------------------------------------------------------------===//
 
-/// The length of a list(type) attribute.
+/// Returns the length of a list(type) attribute.
 std::optional<uint64_t> typeListLength(const Graph &G, NodeId N,
                                        StringRef Key) {
   auto Value = G.attr(N, Key);
@@ -181,8 +180,8 @@ std::optional<uint64_t> typeListLength(const Graph &G, NodeId N,
   return Count;
 }
 
-/// How many data inputs the definition and the attributes of \p N ask for, or
-/// nothing when they do not decide it.
+/// Returns the number of data inputs by the definition and the attributes of
+/// \p N, or nothing if they do not decide it.
 std::optional<uint64_t> expectedInputs(const Graph &G, NodeId N,
                                        const OpDef &Def) {
   uint64_t Count = 0;
@@ -205,7 +204,7 @@ std::optional<uint64_t> expectedInputs(const Graph &G, NodeId N,
 }
 
 void verifyArguments(const Graph &G, DiagnosticEngine &Diags) {
-  // A RestoreV2 has thousands of outputs, and as many edges ask for them.
+  // A RestoreV2 has thousands of outputs, and as many edges look them up.
   DenseMap<NodeId, std::optional<unsigned>> ByNode;
   ErrorCap Ports(Diags, "inputs from ports that do not exist");
   ErrorCap Counts(Diags, "nodes with a wrong number of inputs");
@@ -247,7 +246,7 @@ void verifyArguments(const Graph &G, DiagnosticEngine &Diags) {
 // Numbers of outputs
 //===----------------------------------------------------------------------===//
 
-/// As many outputs as the inputs that read them ask for.
+/// Returns the number of outputs that the inputs of other nodes read.
 uint64_t countRead(const Graph &G, NodeId N) {
   uint64_t Count = 0;
   G.forEachUse(N, [&](Use U) {
@@ -257,9 +256,9 @@ uint64_t countRead(const Graph &G, NodeId N) {
   return Count;
 }
 
-/// The outputs of \p N that a number stands for, in an attribute or, where the
-/// definition does not tell, in the inputs that read them. Reports a number
-/// that TensorFlow does not take.
+/// Returns the number of outputs of \p N that a number gives: an attribute or,
+/// if the definition is silent, the largest port that is read. Reports a number
+/// that TensorFlow refuses.
 uint64_t countNumbered(const Graph &G, NodeId N, ErrorCap &Errors) {
   const OpFacts &Facts = G.opFacts(G.node(N).Op);
   if (Facts.Outputs != OpFacts::Open)
@@ -285,7 +284,7 @@ uint64_t countNumbered(const Graph &G, NodeId N, ErrorCap &Errors) {
   return Told ? Count : std::max(Count, countRead(G, N));
 }
 
-/// Where the number of outputs of \p N stands.
+/// Says where the number of outputs of \p N is given.
 std::string whereNumbered(const Graph &G, NodeId N) {
   if (const OpDef *Def = G.opDef(N))
     for (const ArgDef &A : Def->outputs())
@@ -297,8 +296,8 @@ std::string whereNumbered(const Graph &G, NodeId N) {
 } // namespace
 
 bool verifyOutputCounts(const Graph &G, DiagnosticEngine &Diags) {
-  // Analyses have something for each output, so that memory follows what a few
-  // digits say. Outputs that are read have edges that pay for them.
+  // Analyses allocate memory for each output, which a few digits can make huge.
+  // Outputs that are read are limited by the number of edges.
   constexpr uint64_t Free = 1 << 20, ForEach = 16;
   unsigned Before = Diags.errorCount();
   {
@@ -333,7 +332,7 @@ namespace {
 // Ranks
 //===----------------------------------------------------------------------===//
 
-/// The bytes of one more dimension at least: tag and length of each.
+/// The least bytes of a shape of too many dimensions: tag and length of each.
 constexpr size_t MinLarge = 2 * (MaxRank + 1);
 
 size_t rankOf(StringRef Shape) {
@@ -347,7 +346,7 @@ size_t rankOf(StringRef Shape) {
   return Rank;
 }
 
-/// The largest rank of the shapes in an AttrValue.
+/// Returns the largest rank of the shapes in an AttrValue.
 size_t largestRank(StringRef Value) {
   size_t Rank = 0;
   wire::Reader R(Value);
@@ -410,7 +409,7 @@ private:
   PerOp Roles;
 };
 
-/// For each node the number of its inputs that are on a cycle or behind one.
+/// Returns for each node the number of its inputs on or behind a cycle.
 std::vector<uint32_t> countWaiting(const Graph &G, const BackEdges &Back) {
   std::vector<uint32_t> Waiting(G.size(), 0);
   std::vector<NodeId> Ready;
@@ -433,8 +432,8 @@ std::vector<uint32_t> countWaiting(const Graph &G, const BackEdges &Back) {
   return Waiting;
 }
 
-/// Prints one cycle among the nodes that have inputs left. Each of them has
-/// such an input, so walking backwards must come round.
+/// Prints one cycle among the nodes with inputs left. Each of them has such an
+/// input, so a walk backwards must return to a node.
 void reportCycle(const Graph &G, const BackEdges &Back,
                  DiagnosticEngine &Diags) {
   constexpr size_t Shown = 10;
@@ -470,8 +469,8 @@ void reportCycle(const Graph &G, const BackEdges &Back,
                   "loop");
 }
 
-/// Whether no path comes round, \p Back left out.
-/// A node most often comes after its inputs, and is done when it is seen first.
+/// Returns true if there is no cycle without \p Back. Most nodes come after
+/// their inputs and are done when they are first visited.
 bool isAcyclic(const Graph &G, const BackEdges &Back) {
   enum : uint8_t { Unseen, Open, Done };
   struct Frame {
@@ -523,7 +522,7 @@ void verifyAcyclic(const Graph &G, DiagnosticEngine &Diags) {
 
 void verifyColocation(const Graph &G, DiagnosticEngine &Diags) {
   ErrorCap Errors(Diags, "nodes with a bad '_class'");
-  StringRef Known; // an entry that has its node
+  StringRef Known; // an entry whose node exists
   bool SkipVerified = G.hasVerifiedNames();
   for (NodeId N = 0, End = G.size(); N < End; ++N) {
     if (!G.isLive(N) || !(G.node(N).Flags & NF_MayHaveClass) ||
@@ -551,8 +550,7 @@ void verifyColocation(const Graph &G, DiagnosticEngine &Diags) {
                        "an entry of attribute '_class' is not UTF-8");
         continue;
       }
-      // Nodes are colocated with what their neighbours are colocated with, or
-      // with what they read.
+      // Mostly neighbours have the same entry, or it names input 0.
       bool Exists = (!Known.empty() && equalBytes(Entry, Known)) ||
                     (G.node(N).NumData != 0 &&
                      equalBytes(Entry, G.name(G.input(N, 0).Node))) ||
@@ -571,7 +569,7 @@ void verifyColocation(const Graph &G, DiagnosticEngine &Diags) {
 // Initializers of copies
 //===----------------------------------------------------------------------===//
 
-/// The nodes that assign the variable \p V.
+/// Returns the nodes that assign the variable \p V.
 SmallVector<NodeId, 4> assignsOf(const Graph &G, NodeId V) {
   SmallVector<NodeId, 4> Result;
   G.forEachUse(V, [&](Use U) {
@@ -582,7 +580,7 @@ SmallVector<NodeId, 4> assignsOf(const Graph &G, NodeId V) {
   return Result;
 }
 
-/// `v` for `v/replica_3`, empty for other names.
+/// Returns `v` for `v/replica_3`, "" for other names.
 StringRef primaryName(StringRef Name, StringRef Word) {
   StringRef Primary = Name.rtrim("0123456789");
   return Primary != Name && Primary.consume_back(Word) &&
@@ -593,7 +591,7 @@ StringRef primaryName(StringRef Name, StringRef Word) {
 
 void verifyCopy(const Graph &G, NodeId Copy, NodeId Initializer,
                 DiagnosticEngine &Diags) {
-  // (An assignment has few users, an initializer of many copies many inputs.)
+  // (An assignment has few users; an initializer may have many inputs.)
   for (NodeId A : assignsOf(G, Copy))
     if (G.anyUse(A,
                  [&](Use U) { return U.User == Initializer && !G.isData(U); }))

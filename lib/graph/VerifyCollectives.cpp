@@ -2,15 +2,15 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A collective with a missing member waits forever, members that disagree give
+// A collective with a missing member waits forever. Members that disagree give
 // wrong numbers without a message, and so does a fetch that runs only some of
-// them. The gate is what makes any fetch run all:
+// them. The gate (a barrier) makes any fetch run all:
 //
 //   red_r = CollectiveReduce(g_r)    gate = NoOp(^red_0, ..., ^red_N-1)
 //   use_r = Identity(red_r, ^gate)   all else reads use_r, never red_r
 //
-// Only collectives that graft made are judged: a graph written by hand may hold
-// the members of one task of many.
+// Only collectives that graft made are checked: a graph written by hand may
+// have only the members of one task.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@ namespace {
 struct Group {
   std::vector<NodeId> Members;
   bool IsOurs = false;
-  bool InProgram = false; ///< A member stands for one per replica.
+  bool InProgram = false; ///< A member is per-replica.
 };
 
 bool isReduction(StringRef Op) {
@@ -137,7 +137,7 @@ void verifyPlaces(const Graph &G, const Group &Its, DiagnosticEngine &Diags) {
   }
 }
 
-/// Whether \p N is a gate that waits for all of \p Members.
+/// Returns true if \p N is a gate that waits for all of \p Members.
 bool isGate(const Graph &G, NodeId N, ArrayRef<NodeId> Members) {
   if (!G.isOp(N, op::NoOp))
     return false;
@@ -147,9 +147,9 @@ bool isGate(const Graph &G, NodeId N, ArrayRef<NodeId> Members) {
   });
 }
 
-/// Every user of a member must be a gate or stand behind one.
+/// Checks that every user of a member is a gate or behind one.
 void verifyGates(const Graph &G, const Group &Its, DiagnosticEngine &Diags) {
-  // A gate is asked about once for each member that reads behind it.
+  // A gate is looked up once for each member that is read behind it.
   std::map<NodeId, bool> Gates;
   auto IsGate = [&](NodeId N) {
     auto [It, New] = Gates.try_emplace(N, false);
@@ -179,8 +179,7 @@ bool verifyCollectives(const Graph &G, DiagnosticEngine &Diags) {
   unsigned Before = Diags.errorCount();
   std::optional<bool> IsOutput;
   for (const auto &[K, Its] : collectGroups(G)) {
-    // What expand-replicas wrote has no other collectives: replicate refuses a
-    // graph with some.
+    // A lowered graph has no other collectives: replicate refuses them.
     if (!Its.IsOurs && !IsOutput)
       IsOutput = hasGraftStamp(G);
     if (!Its.IsOurs && !*IsOutput)

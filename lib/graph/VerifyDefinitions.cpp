@@ -2,12 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// What TensorFlow looks at when it imports a graph: that the attributes of a
-// node are of the kinds that the definition of its op wants, that it has them
-// all, and that its inputs have the types that follow from them. One walk over
-// the attributes finds the types of inputs and outputs of each node, kept once
-// for all nodes that have the same; one over the edges compares.
-//
+// Checks that TensorFlow makes when it imports a graph: the attributes of a
+// node have the kinds that the definition of its op asks for, none is missing,
+// and its inputs have the types that follow from them. One walk over the
+// attributes finds the types of inputs and outputs of each node, kept once for
+// all nodes with the same types; one over the edges compares them.
 //===----------------------------------------------------------------------===//
 
 #include "lib/graph/Verifier.h"
@@ -38,19 +37,19 @@ namespace {
 // Ops
 //===----------------------------------------------------------------------===//
 
-/// An entry that was found to be good, as bytes. What has the same is good,
-/// too: most nodes have the attributes of one before.
+/// The bytes of a good entry. Equal bytes are good, too: most nodes have the
+/// attributes of a node before.
 class GoodEntry {
 public:
-  /// Whether the bytes at \p P, which go up to \p End, begin with it.
+  /// Returns true if the bytes from \p P to \p End begin with the entry.
   bool isAt(const char *P, const char *End) const {
     return Size != 0 && Size <= static_cast<size_t>(End - P) &&
            equalBytes(P, Data, Size);
   }
   const char *begin() const { return Data; }
   size_t size() const { return Size; }
-  /// Keeps \p Whole unless it is so long that to compare it is no gain. False
-  /// if it was not kept.
+  /// Keeps \p Whole unless comparing it is too long to pay. Returns false if it
+  /// was not kept.
   bool keep(StringRef Whole) {
     constexpr size_t MaxSize = 128;
     if (Whole.size() > MaxSize)
@@ -59,7 +58,7 @@ public:
     Size = Whole.size();
     return true;
   }
-  /// Of equal bytes the latest are those that are in memory.
+  /// Points to the latest equal bytes: those are in memory.
   void moveTo(const char *P) { Data = P; }
 
 private:
@@ -67,7 +66,7 @@ private:
   size_t Size = 0;
 };
 
-/// One that the definition does not have.
+/// A good attribute that the definition does not have.
 struct GoodForeign {
   GoodEntry Entry;
   StringRef Key;
@@ -75,12 +74,12 @@ struct GoodForeign {
 
 constexpr uint8_t NoSlot = UINT8_MAX;
 
-/// An attribute that a definition has, and what was found of it.
+/// An attribute of a definition, and the last value of it.
 struct Wanted : WantedAttr {
   using WantedAttr::WantedAttr;
-  uint8_t Slot = NoSlot; ///< Where its value is kept, if types depend on it.
-  GoodEntry Good;        ///< Not of lists of types that are kept.
-  int64_t Number = 0;    ///< What the slot has with it.
+  uint8_t Slot = NoSlot; ///< The slot of its value, if types depend on it.
+  GoodEntry Good;        ///< Unset for lists of types in a slot.
+  int64_t Number = 0;    ///< The number in the slot with Good.
 };
 
 /// An argument, with slots in place of attributes.
@@ -98,7 +97,7 @@ struct Signature {
 };
 constexpr uint32_t NoSignature = ~uint32_t(0);
 
-/// What the definition of an op asks of its nodes, taken apart once.
+/// The checks that follow from the definition of an op, computed once.
 struct OpCheck {
   std::vector<Wanted> Attrs; ///< By name.
   SmallVector<Arg, 4> Inputs, Outputs;
@@ -108,13 +107,13 @@ struct OpCheck {
   bool Usual = true;     ///< No lists of types, few attributes and slots.
   bool Removed = false;
   bool IsConst = false;
-  /// Attributes that the definition does not have, by their place among those
-  /// of a node.
+  /// Good attributes that the definition does not have, by their position among
+  /// such attributes of a node.
   std::array<GoodForeign, 3> Foreign;
-  /// Whether the name of an attribute begins with `_`, as no definition of
+  /// Set if the name of an attribute begins with `_`, as no definition of
   /// TensorFlow has it.
   bool HasHidden = false;
-  unsigned ConstType = DT_INVALID; ///< With the good value of a constant.
+  unsigned ConstType = DT_INVALID; ///< The type of the last good constant.
   uint64_t LastKey = 0;
   uint32_t LastSignature = NoSignature;
 };
@@ -216,8 +215,8 @@ public:
   }
 
 private:
-  /// The attribute of \p C called \p Key, by its number. Writers sort them, so
-  /// it most often is the one at \p Next.
+  /// Returns the number of the attribute of \p C called \p Key. Writers sort
+  /// attributes, so it most often is \p Next.
   static size_t findAttr(const OpCheck &C, StringRef Key, size_t Next) {
     if (Next < C.Attrs.size() && equalBytes(C.Attrs[Next].Name, Key))
       return Next;
@@ -255,10 +254,10 @@ private:
     if (!Foreign.empty())
       Foreign.clear();
     StringRef Run(This.AttrData, This.AttrSize);
-    StringRef Entry, Value; // Of the tensor of a constant.
+    StringRef Entry, Value; // The tensor of a constant.
     std::optional<StringRef> Tensor;
     Wanted *ValueAttr = nullptr;
-    bool IsSame = false; // It is that of a constant before.
+    bool IsSame = false; // The tensor is the last good one.
     size_t NumFast = std::min<size_t>(C.Attrs.size(), 64);
     AttrEntry A;
     while (!Run.empty()) {
@@ -302,7 +301,7 @@ private:
         wrong(N, A.Key, "is there twice");
       if (I < 64)
         Seen |= uint64_t(1) << I;
-      // The tensor of a constant is looked at when its type is known.
+      // The tensor of a constant is checked when its type is known.
       if (C.IsConst && W.Is == AttrKind::Tensor && !Entry.data()) {
         Tensor = AttrCheck::tensor(A.Value);
         if (Tensor) {
@@ -347,14 +346,14 @@ private:
     Signatures[N] = signature(N, C);
   }
 
-  /// A field of a node that is no attribute.
+  /// Checks a field of a node that is no attribute.
   bool otherField(NodeId N, const wire::Field &F) {
     if (GoodOther.size() == F.Whole.size() &&
         GoodOther.isAt(F.Whole.begin(), F.Whole.end())) {
       GoodOther.moveTo(F.Whole.begin());
       return true;
     }
-    // What protobuf makes of it is all that counts.
+    // Any field that protobuf can parse is good.
     tensorflow::NodeDef Parsed;
     if (Parsed.ParseFromArray(F.Whole.data(),
                               static_cast<int>(F.Whole.size()))) {
@@ -366,7 +365,7 @@ private:
     return false;
   }
 
-  /// An attribute that the definition does not have.
+  /// Checks an attribute that the definition does not have.
   void foreign(NodeId N, OpCheck &C, const wire::Field &F, const AttrEntry &A) {
     if (shortClass(F.Bytes).empty() && isGoodForeign(N, A) &&
         Few.size() < C.Foreign.size() &&
@@ -375,7 +374,7 @@ private:
     addForeign(N, A.Key);
   }
 
-  /// Readers of protobuf take the last of two, and passes the first.
+  /// Reports a repeated key: protobuf reads the last entry, passes the first.
   void addForeign(NodeId N, StringRef Key) {
     bool IsNew = none_of(Few, [&](StringRef K) { return equalBytes(K, Key); });
     if (Few.size() < MaxFew)
@@ -398,8 +397,9 @@ private:
     return false;
   }
 
-  /// False if \p Tensor, in \p Value of \p Entry, is none; that it is none for
-  /// the type of the constant does not count, and is told if \p Strict.
+  /// Returns false if \p Tensor, in \p Value of \p Entry, is malformed. A
+  /// tensor that does not fit the type of the constant is reported if
+  /// \p Strict.
   bool constant(NodeId N, OpCheck &C, Wanted &W, StringRef Entry,
                 StringRef Value, StringRef Tensor, bool Strict) {
     auto Type = static_cast<unsigned>(C.Slots[0].Number);
@@ -423,7 +423,8 @@ private:
       wrong(N, "value", Fault);
   }
 
-  /// Adds the types of \p Args to the pool. False when they cannot be as many.
+  /// Adds the types of \p Args to the pool. Returns false for an invalid
+  /// number.
   bool addTypes(NodeId N, const OpCheck &C, ArrayRef<Arg> Args) {
     for (const Arg &A : Args) {
       size_t Begin = Pool.size();
@@ -463,8 +464,8 @@ private:
         C.LastKey = Key;
         return C.LastSignature = It->second;
       }
-    // As many inputs as the node has, or there is no room for what a few digits
-    // say; the number of outputs was looked at before.
+    // An attribute may ask for more inputs than there is memory, so the number
+    // is checked first. The number of outputs was checked before.
     uint64_t Inputs = 0;
     for (const Arg &A : C.Inputs)
       Inputs += A.ListSlot != NoSlot ? C.Slots[A.ListSlot].List.size()
@@ -529,7 +530,7 @@ private:
       auto Expected = static_cast<uint8_t>(Pool[To.First + I]);
       if (Passed == Expected || Passed == Expected + RefTypeOffset)
         continue;
-      // A pick of an equal value is not written: see verifyTypes.
+      // A take-first merge is not written: see verifyTypes.
       if (G.node(Inputs[I].Node).Flags & NF_ElidePrimary)
         continue;
       Edges.error(G.name(N),
@@ -541,8 +542,8 @@ private:
     }
   }
 
-  /// Nobody knows what \p From, of an op of the user, is; but it is one thing
-  /// for all who read it.
+  /// Checks that all readers of \p From, an output of an op of the user, expect
+  /// the same type. The type itself is not known.
   void ofUser(NodeId N, size_t Index, Endpoint From, unsigned Expected) {
     if (!G.opFacts(G.node(From.Node).Op).OfUser)
       return;
@@ -567,7 +568,7 @@ private:
   std::vector<Signature> All;
   SmallString<0> Pool;
   DenseMap<std::pair<uint32_t, uint64_t>, uint32_t> ByKey;
-  /// Of outputs of ops of the user: who reads them, and as what.
+  /// By output of an op of the user: a reader and the type it expects.
   DenseMap<std::pair<NodeId, uint32_t>, std::pair<NodeId, unsigned>> Readers;
   /// Keys that the definition does not have: the first ones, and all others.
   static constexpr size_t MaxFew = 8;
@@ -580,7 +581,7 @@ private:
 // Versions
 //===----------------------------------------------------------------------===//
 
-/// Checks the versions of the graph, and returns that of its producer.
+/// Checks the versions of the graph. Returns the version of its producer.
 int verifyVersions(const Graph &G, DiagnosticEngine &Diags) {
   constexpr unsigned Versions = 4;
   tensorflow::VersionDef V;

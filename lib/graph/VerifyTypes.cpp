@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// TensorFlow refuses a graph with a node whose attributes are not all there, or
-// whose inputs have other types than they say. What ops of the user give is
-// left alone.
+// TensorFlow refuses a graph with a node that lacks an attribute, or whose
+// inputs have other types than its attributes ask for. Outputs of ops of the
+// user are not checked.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +19,8 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-/// The types that the definition and the attributes of \p N ask of its data
-/// inputs; DT_INVALID where they do not say.
+/// Sets \p Result to the types of the data inputs by the definition and the
+/// attributes of \p N; DT_INVALID if they do not say.
 void expectedTypes(const Graph &G, NodeId N, const OpDef &Def,
                    SmallVectorImpl<unsigned> &Result) {
   Result.clear();
@@ -36,14 +36,14 @@ void expectedTypes(const Graph &G, NodeId N, const OpDef &Def,
     if (Type > RefTypeOffset)
       Type -= RefTypeOffset;
     int64_t Count = *A.NumberAttr ? G.intAttr(N, A.NumberAttr).value_or(0) : 1;
-    // A number that the graph has no room for is refused elsewhere.
+    // Other checks refuse a number that is too large for the graph.
     Count = std::min<int64_t>(Count, G.node(N).NumData);
     Result.append(static_cast<size_t>(std::max<int64_t>(Count, 0)), Type);
   }
 }
 
-/// Whether \p E is a reference. A pick of an equal value is not written: who
-/// reads it reads copy 0 of what it reads.
+/// Returns true if \p E is a reference. A take-first merge is not written: its
+/// users read copy 0 of its input.
 bool isReference(const Graph &G, Endpoint E) {
   for (NodeId Steps = 0; Steps < G.size(); ++Steps) {
     const Node &This = G.node(E.Node);

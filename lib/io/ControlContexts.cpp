@@ -12,7 +12,7 @@ namespace graft {
 
 namespace {
 
-/// Takes the names of tensors that are gone out of contexts.
+/// Removes the names of missing tensors from contexts.
 class ContextPruning {
 public:
   explicit ContextPruning(const Graph &G) : G(G) {}

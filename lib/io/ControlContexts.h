@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// CondContextDef and WhileContextDef: which tensors a branch or a body has.
+// CondContextDef and WhileContextDef: the tensors of a branch or a body.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,8 +17,8 @@
 
 namespace graft {
 
-/// Parses each element of the collection, edits it and puts it back, but for
-/// what \p Edit drops.
+/// Parses and edits each element of the collection, and puts it back unless
+/// \p Edit drops it.
 template <typename Context, typename How>
 void editCollection(Module &M, llvm::StringRef Key, How &Edit) {
   auto It = M.metaGraph()->collection_def().find(Key.str());
@@ -41,7 +41,7 @@ void editCollection(Module &M, llvm::StringRef Key, How &Edit) {
   M.setCollection(Key, Collection);
 }
 
-/// Edits the contexts of conditionals and loops of version 1 by \p How's
+/// Edits the contexts of version 1 conditionals and loops with \p How's
 /// lower().
 template <typename How, typename... Args>
 void editContexts(Module &M, Args... More) {
@@ -54,9 +54,9 @@ void editContexts(Module &M, Args... More) {
   editCollection<tensorflow::WhileContextDef>(M, "while_context", Edit);
 }
 
-/// Takes what is not in the graph any more, because it was inlined, is in parts
-/// or another worker's, out of what contexts name, and contexts that have
-/// nothing left.
+/// Removes from contexts the names that are no longer in the graph, because
+/// their node was inlined, is partitioned or belongs to another worker. Removes
+/// contexts that have nothing left.
 void pruneContexts(Module &M);
 
 } // namespace graft

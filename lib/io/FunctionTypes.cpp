@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// As InstantiateFunction of TensorFlow does it, which every call of a function
-// ends up at.
+// The same checks as TensorFlow's InstantiateFunction, which every call of a
+// function ends up at.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@ using tensorflow::AttrValue;
 using tensorflow::FunctionDef;
 using tensorflow::NodeDef;
 
-/// The types of the tensors of an argument: as many of one, or a list.
+/// The types of the tensors of an argument: Count times One, or a list.
 struct Types {
   int64_t Count = 0;
   unsigned One = DT_INVALID;
@@ -43,7 +43,7 @@ unsigned base(unsigned Type) {
   return Type > RefTypeOffset ? Type - RefTypeOffset : Type;
 }
 
-/// An attribute, or its default; nothing where a call says what it is.
+/// Returns an attribute or its default, or nothing if a call gives the value.
 std::optional<AttrValue> attr(const NodeDef &Node, const OpDef &Op,
                               const char *Key) {
   AttrValue Value;
@@ -89,7 +89,7 @@ std::optional<Types> typesOf(const NodeDef &Node, const OpDef &Op,
   return Result;
 }
 
-/// Of a signature without attributes.
+/// Returns the types of an argument of a signature without attributes.
 std::optional<Types> typesOf(const tensorflow::OpDef::ArgDef &A) {
   if (A.type() == 0 || !A.number_attr().empty())
     return std::nullopt;
@@ -132,7 +132,7 @@ private:
     return It == Functions.end() ? nullptr : It->second;
   }
 
-  /// The type of the one tensor that is called \p Text, or DT_INVALID.
+  /// Returns the type of the one tensor that is called \p Text, or DT_INVALID.
   unsigned typeOf(StringRef Text) {
     auto [Name, Rest] = Text.split(':');
     auto [Result, Number] = Rest.split(':');
@@ -152,7 +152,7 @@ private:
     return Of->at(Index);
   }
 
-  /// The types of the results of \p Node that are called \p Result, or null.
+  /// Returns the types of the results \p Result of \p Node, or null.
   const Types *results(const NodeDef &Node, StringRef Result) {
     auto [It, New] = Known.try_emplace({&Node, Result});
     if (!New)
@@ -179,7 +179,7 @@ private:
           return false;
         }
         StringRef Input = Node.input(Next);
-        // Without a number it may be several.
+        // Without a number the input may be several tensors.
         if (!Arguments.contains(Input.split(':').first) &&
             Input.count(':') != 2 && !Input.starts_with("^"))
           return false;

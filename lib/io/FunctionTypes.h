@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// What flows along the edges of a body, by the definitions of ops and the
-// signatures of functions. What attributes of a call decide is not known.
+// Checks the types along the edges of a body by the definitions of ops and the
+// signatures of functions. Types that depend on a call are not known.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,9 +23,9 @@ namespace graft {
 
 using FunctionsByName = llvm::StringMap<const tensorflow::FunctionDef *>;
 
-/// Calls \p Fault for each node of \p Def that does not take what it reads, and
-/// for each result that is not what \p Def returns, where both are known. Names
-/// in \p Def are unique.
+/// Calls \p Fault for each node of \p Def that reads a tensor of a wrong type,
+/// and for each result of a wrong type, if both types are known. Names in
+/// \p Def must be unique.
 void checkFunctionTypes(const tensorflow::FunctionDef &Def,
                         const FunctionsByName &Functions,
                         llvm::function_ref<void(const std::string &)> Fault);

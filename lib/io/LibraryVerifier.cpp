@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// TensorFlow keeps the functions of a graph as they are and looks into a body
-// when it infers shapes through a call. So what is wrong with a body counts
-// where a node of the graph calls it, be it through other functions.
-// FunctionTypes.h has what is said of its edges.
+// TensorFlow keeps the functions of a graph as they are and enters a body when
+// it infers shapes through a call. So a fault of a body counts if a node of the
+// graph calls the function, maybe through other functions. FunctionTypes.h
+// checks the edges.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,7 +50,7 @@ public:
   }
 
 private:
-  /// Nothing more can be said of a library that cannot be read.
+  /// Parses the library. Returns false if that fails: no check is possible.
   bool read() {
     constexpr unsigned LibraryField = 2;
     if (!Library.ParseFromString(G.otherField(LibraryField))) {
@@ -103,7 +103,7 @@ private:
     }
   }
 
-  /// The function that \p Node, which any node may be, calls, or null.
+  /// Returns the function that \p Node, a node of any op, calls, or null.
   const FunctionDef *callee(const tensorflow::NodeDef &Node) const {
     if (auto It = ByName.find(Node.op()); It != ByName.end())
       return It->second;
@@ -117,7 +117,7 @@ private:
     return It == ByName.end() ? nullptr : It->second;
   }
 
-  /// TensorFlow follows calls for ever, and its stack is not as long.
+  /// Reports recursion: TensorFlow would follow the calls until its stack ends.
   void circles() {
     enum State : uint8_t { Unseen, Open, Done };
     struct Frame {
@@ -186,7 +186,7 @@ private:
           }
       }
     }
-    // It grows on the way.
+    // Reached grows in the loop.
     size_t At = 0;
     while (At != Reached.size())
       for (const tensorflow::NodeDef &Node : Reached[At++]->node_def())
@@ -205,14 +205,14 @@ private:
       Reached.push_back(&Def);
   }
 
-  /// A call says what the placeholders of \p Def are that are called like one
-  /// of \p Attrs.
+  /// Notes that a call gives values for those placeholders of \p Def that have
+  /// a key of \p Attrs.
   template <typename Map> void bind(const FunctionDef &Def, const Map &Attrs) {
     for (const auto &[Key, Value] : Attrs)
       Bound[&Def].insert(Key);
   }
 
-  /// A node whose op is a function has its arguments.
+  /// Checks that a node whose op is a function has its arguments.
   void call(NodeId N, const FunctionDef &Def) {
     const tensorflow::OpDef &Sig = Def.signature();
     for (const auto &A : Sig.input_arg())
@@ -255,7 +255,7 @@ private:
       for (const AttrDef &A : Op->attrs()) {
         auto It = Node.attr().find(A.Name);
         if (It != Node.attr().end()) {
-          // What a placeholder stands for, the call says.
+          // The call gives the value of a placeholder.
           if (const std::string &Key = It->second.placeholder(); !Key.empty()) {
             if (!Given.contains(Key))
               fault(Def, "has node '" + Node.name() + "', whose attribute '" +
@@ -285,7 +285,7 @@ private:
                          [&](const std::string &What) { fault(Def, What); });
   }
 
-  /// The nodes of a body have an order, but for those of a loop.
+  /// Checks that a body has no cycles except loops.
   void order(const FunctionDef &Def) {
     auto Size = static_cast<unsigned>(Def.node_def_size());
     StringMap<unsigned> Ids;
@@ -318,7 +318,7 @@ private:
           Ready.push_back(User);
     if (Ready.size() == Size)
       return;
-    // Whatever is left reads something that is left, in the end of a cycle.
+    // Each node left over reads another one, and in the end one of a cycle.
     auto IsLeft = [&](unsigned I) { return Open[I] != 0; };
     auto At = static_cast<unsigned>(
         find_if(Open, [](unsigned Count) { return Count != 0; }) -
@@ -334,15 +334,15 @@ private:
   DiagnosticEngine &Diags;
   ErrorCap Errors;
   unsigned Faults = 0;
-  google::protobuf::Arena Memory; ///< Freed at once.
+  google::protobuf::Arena Memory; ///< Freed as a whole.
   tensorflow::FunctionDefLibrary &Library =
       *google::protobuf::Arena::CreateMessage<tensorflow::FunctionDefLibrary>(
           &Memory);
   std::vector<const FunctionDef *> InOrder;
   FunctionsByName ByName;
   DenseSet<const FunctionDef *> IsReached;
-  std::vector<const FunctionDef *> Reached; ///< Those that are called.
-  /// The attributes that calls give.
+  std::vector<const FunctionDef *> Reached; ///< The functions that are called.
+  /// The attributes for which calls give values.
   DenseMap<const FunctionDef *, StringSet<>> Bound;
 };
 

@@ -14,8 +14,8 @@ namespace graft {
 
 /// Checks the function library of \p G as TensorFlow does when it imports a
 /// graph: names, arguments and gradients of all functions, calls in the graph
-/// by a function's name, and the bodies of those functions that the graph
-/// calls. Part of what is asked of an input.
+/// by a function's name, and the bodies of the functions that the graph calls.
+/// Part of verifyImport.
 bool verifyLibrary(const Graph &G, DiagnosticEngine &Diags);
 
 } // namespace graft

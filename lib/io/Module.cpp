@@ -38,7 +38,7 @@ std::pair<unsigned, unsigned> Module::location(StringRef Node) const {
   return Lines.lookup(Node);
 }
 
-/// Whether \p F is the entry of \p Key in the map of collections.
+/// Returns true if \p F is the entry of \p Key in the map of collections.
 static bool isCollection(const wire::Field &F, StringRef Key) {
   if (F.Number != tensorflow::MetaGraphDef::kCollectionDefFieldNumber)
     return false;

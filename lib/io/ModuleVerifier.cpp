@@ -25,8 +25,8 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-/// Where a name stands: "collection 'train_op'", and whether TensorFlow only
-/// looks it up when it is used.
+/// The place of a name, as "collection 'train_op'". TensorFlow looks up names
+/// of collections only when they are used.
 struct Place {
   std::string Where;
   bool IsCollection;
@@ -78,7 +78,7 @@ public:
     for (auto [Key, Value] : Signatures) {
       Place P{formatv("signature '{0}'", Key), false};
       tensors(P, Value->inputs());
-      // The output of an init signature is an operation, which also resolves.
+      // The output of an init signature is an operation and resolves, too.
       tensors(P, Value->outputs());
     }
     for (const tensorflow::AssetFileDef &Asset : Meta.asset_file_def())
@@ -199,11 +199,10 @@ private:
 
   const tensorflow::MetaGraphDef &Meta;
   Visitor Visit;
-  tensorflow::VariableDef Variable; ///< There are many, of equal sizes.
+  tensorflow::VariableDef Variable; ///< Reused: there are many, of equal sizes.
 };
 
-/// Whether \p Name is that of copy 0 of a local node; \p Word is in the names
-/// of copies.
+/// Returns true if \p Name is copy 0 of a local node; \p Word is in such names.
 bool isLocalCopy(const Graph &G, StringRef Name, StringRef Word) {
   std::string Infix = (Word + "0/").str(),
               Scope = (copyScope(Word) + "/").str();
@@ -225,9 +224,9 @@ bool isLocalCopy(const Graph &G, StringRef Name, StringRef Word) {
   return false;
 }
 
-/// Whether \p Name is there for a loader of the output: in a program whose
-/// expansion is next, a node without a global value gives its name away, and
-/// \p Word is in the names of copies.
+/// Returns true if \p Name will exist in the written graph. In a program that
+/// is lowered next, a node without a global value loses its name; names of
+/// copies have \p Word.
 bool resolves(const Module &M, StringRef Name, StringRef Word) {
   const Graph &G = M.graph();
   std::optional<Endpoint> E = G.findEndpoint(Name);
@@ -245,7 +244,7 @@ std::string danglingKey(const Place &P, StringRef Name) {
   return P.Where + ": " + Name.str();
 }
 
-/// The initializers that the collections declare initialize all copies.
+/// Checks that the initializers in the collections initialize all copies.
 void verifyDeclaredInitializers(const Module &M, StringRef Word,
                                 DiagnosticEngine &Diags) {
   const Graph &G = M.graph();
@@ -269,7 +268,7 @@ void verifyDeclaredInitializers(const Module &M, StringRef Word,
   }
 }
 
-/// What import_meta_graph makes objects of.
+/// Checks the entries of which import_meta_graph makes objects.
 class Declarations {
 public:
   Declarations(const Module &M, DiagnosticEngine &Diags)
@@ -327,7 +326,7 @@ private:
     nested(Where, C.nested_contexts());
   }
 
-  /// The tensors of a context are there, and what stands for those outside.
+  /// Checks that the tensors of a context exist, also for outside tensors.
   void values(StringRef Where, const tensorflow::ValuesDef &V) {
     for (const std::string &Name : V.values())
       if (!V.external_values().contains(Name))
@@ -426,7 +425,7 @@ void dropDangling(Module &M) {
     }).run();
     return All;
   };
-  // Each entry is looked at in a message of its own.
+  // Each entry is checked in a message of its own.
   tensorflow::MetaGraphDef Left = *M.metaGraph();
   if (Left.has_saver_def()) {
     tensorflow::MetaGraphDef Part;
@@ -459,7 +458,7 @@ void dropDangling(Module &M) {
       }
     else
       Entries = Collection;
-    if (Entries.ByteSizeLong() > 2) // More than the kind of a list.
+    if (Entries.ByteSizeLong() > 2) // More than an empty list.
       (*Left.mutable_collection_def())[Key] = Entries;
   }
   Left.clear_signature_def();

@@ -16,25 +16,24 @@
 namespace graft {
 
 /// Verifies the graph of \p M and every name that refers into it. A collection
-/// entry that named nothing in \p Original (by default, in the input that
-/// \p M was read from) is not an error. \p Internal: see verifyGraph.
+/// entry is no error if it named nothing in \p Original either (by default, in
+/// the input of \p M). \p Internal: see verifyGraph.
 bool verifyModule(const Module &M, DiagnosticEngine &Diags,
                   const Module *Original = nullptr, bool Internal = false);
 
-/// What TensorFlow asks of a file that it imports beyond verifyModule, which
-/// found no error: nodes as the definitions of their ops want them, functions,
-/// and, unless \p M is a SavedModel, whose functions can be loaded without
-/// them, collections.
+/// Checks further rules of importing a file in which verifyModule found no
+/// error: nodes by the definitions of their ops, functions and collections. A
+/// SavedModel can be loaded without its collections, so they are not checked.
 bool verifyImport(const Module &M, DiagnosticEngine &Diags);
 
-/// Whether the entries of \p Collection are VariableDefs.
+/// Returns true if the entries of \p Collection are VariableDefs.
 bool holdsVariables(llvm::StringRef Collection);
 
-/// Drops from what is around the graph of \p M each entry that names what the
-/// graph does not have: of collections and signatures, and the saver.
+/// Drops each entry of the MetaGraphDef of \p M with a name that the graph does
+/// not have: entries of collections, signatures, and the saver.
 void dropDangling(Module &M);
 
-/// The collection entries of \p M that name nothing in its graph.
+/// Returns the collection entries of \p M that name nothing in its graph.
 llvm::StringSet<> findDanglingNames(const Module &M);
 
 } // namespace graft

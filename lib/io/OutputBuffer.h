@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Nodes are rendered in place, into room whose size is known beforehand, and
-// the sink gets pieces that are worth a system call.
+// Nodes are rendered in place, into room of a known size, and the sink gets
+// pieces that are worth a system call.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,20 +19,19 @@ namespace graft {
 
 class OutputBuffer {
 public:
-  /// As large as fits the second level of cache beside what is read.
+  /// Fits into the second level of cache beside the input.
   static constexpr size_t Capacity = 256 << 10;
-  /// For threads that take turns: to wake one costs as much as to render some
-  /// ten thousand bytes.
+  /// For threads that take turns: waking a thread costs as much as rendering
+  /// some ten thousand bytes.
   static constexpr size_t SharedCapacity = 1 << 20;
 
-  /// \p Size is Capacity or more.
+  /// \p Size must be at least Capacity.
   explicit OutputBuffer(ByteSink &Sink, size_t Size = Capacity)
       : Sink(Sink), Buffer(new char[Size]), End(Buffer.get() + Size),
         At(Buffer.get()) {}
 
-  /// Room for \p Size bytes, at most Capacity, in one piece. What was written
-  /// before may have gone to the sink, but stays where it is until the room is
-  /// written to.
+  /// Returns room for \p Size bytes, at most Capacity, in one piece. Earlier
+  /// bytes may be flushed, but stay in place until the room is written to.
   char *room(size_t Size) {
     if (static_cast<size_t>(End - At) < Size)
       flush();
@@ -41,7 +40,7 @@ public:
   /// Says how far the room was filled.
   void filledTo(char *To) { At = To; }
 
-  /// Appends bytes, any number.
+  /// Appends any number of bytes.
   void write(llvm::StringRef Bytes) {
     if (Bytes.size() > Capacity / 8) {
       flush();

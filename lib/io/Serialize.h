@@ -13,8 +13,8 @@
 
 namespace graft {
 
-/// The wire form of \p Message, always the same for the same message: with
-/// sorted map entries, of which protobuf's own order is random.
+/// Returns the wire form of \p Message, always the same for the same message:
+/// map entries, whose order in protobuf is random, are sorted.
 std::string serialize(const google::protobuf::MessageLite &Message);
 
 } // namespace graft

@@ -13,12 +13,12 @@
 
 namespace graft {
 
-/// The variables of the collection \p Key of \p M, if it is a MetaGraphDef that
-/// has one.
+/// Returns the variables of the collection \p Key of \p M, if it is a
+/// MetaGraphDef with that collection.
 std::vector<NodeId> variablesOf(const Module &M, llvm::StringRef Key);
 
-/// Those of which each worker has its own: they are in `local_variables`, and
-/// not in `variables`.
+/// Returns the variables of which each worker has its own: they are in
+/// `local_variables` and not in `variables`.
 std::vector<NodeId> localVariablesOf(const Module &M);
 
 } // namespace graft

@@ -2,9 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// What TensorFlow's kernels do of no rows, found by running them: a table that
-// test/conformance/exhaust/no_rows.py generates. Of rows that are counted by
-// their values a replica may have none where the single device has some.
+// The behavior of TensorFlow's kernels on zero rows, found by running them: a
+// table that test/conformance/exhaust/no_rows.py generates. With a
+// data-dependent row count, a replica may have no rows where the single device
+// has some.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,12 +20,12 @@ namespace graft {
 
 enum class NoRows : uint8_t {
   Right,      ///< Nothing is known to be wrong.
-  Unwritten,  ///< A result without an axis of rows is what the memory held.
-  NotANumber, ///< Such a result has NaNs.
+  Unwritten,  ///< A result without a row axis is uninitialized memory.
+  NotANumber, ///< A result without a row axis has NaNs.
   Fails,      ///< The kernel fails, also where all results have rows.
 };
 
-/// Returns what the kernel of \p Op does of no rows.
+/// Returns what the kernel of \p Op does on zero rows.
 NoRows onNoRows(llvm::StringRef Op);
 
 } // namespace graft

@@ -1,4 +1,4 @@
-//===- lib/ops/OpTable.cpp - what TensorFlow's registry says ----*- C++ -*-===//
+//===- lib/ops/OpTable.cpp - TensorFlow's op registry -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -69,7 +69,7 @@ constexpr const char *SharedNames[] = {
 constexpr size_t NumOps = std::size(Ops);
 constexpr uint8_t NoUpdate = 0xff;
 
-/// What the other tables say of each op, so that nothing is looked up by name.
+/// The rows of the other tables by op, so that no lookup by name is needed.
 struct Traits {
   std::array<uint8_t, NumOps> Update{}; ///< Index into Updates, or NoUpdate.
   std::array<bool, NumOps> Reads{};
@@ -141,7 +141,7 @@ bool AttrLimit::allowsString(StringRef Value) const {
     if (One == Value)
       return true;
   }
-  // One that is empty may be the last.
+  // The last string may be empty.
   return !*Strings || (Value.empty() && StringRef(Strings).ends_with("|"));
 }
 

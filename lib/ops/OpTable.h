@@ -1,4 +1,4 @@
-//===- lib/ops/OpTable.h - what TensorFlow's registry says ------*- C++ -*-===//
+//===- lib/ops/OpTable.h - TensorFlow's op registry -------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -48,13 +48,13 @@ inline constexpr unsigned RefTypeOffset = 100;
 /// The newest version of graphs that TensorFlow reads.
 extern const int GraphVersion;
 
-/// `float` for DT_FLOAT, `float ref` for a reference to one.
+/// Returns `float` for DT_FLOAT, `float ref` for a reference to one.
 std::string typeName(unsigned Type);
 
 bool isFloating(unsigned Type);
 bool isComplex(unsigned Type);
 
-/// Whether \p Op creates a variable.
+/// Returns true if \p Op creates a variable.
 bool isVariableOp(llvm::StringRef Op);
 
 /// One input or output of an op (OpDef.ArgDef).
@@ -67,12 +67,12 @@ struct ArgDef {
   bool IsRef;
 };
 
-/// What the values of an attribute may be.
+/// The values that an attribute may have.
 struct AttrLimit {
   bool HasMinimum;
-  int8_t Minimum;      ///< Of an int, or of the length of a list.
+  int8_t Minimum;      ///< The least int, or the least length of a list.
   uint64_t Types;      ///< Bit T: DataType T is allowed.
-  const char *Strings; ///< Those that are allowed, separated by |. "": all.
+  const char *Strings; ///< Allowed strings, separated by |. "": all.
 
   bool allowsString(llvm::StringRef Value) const;
 };
@@ -88,7 +88,7 @@ struct AttrDef {
   const AttrLimit &limit() const;
 };
 
-/// What an op that changes a variable in place does with it.
+/// The way in which an op changes a variable in place.
 enum class UpdateKind : uint8_t {
   None,
   Apply,
@@ -130,10 +130,10 @@ struct OpDef {
   llvm::ArrayRef<ArgDef> outputs() const;
   llvm::ArrayRef<AttrDef> attrs() const;
   const AttrDef *attr(llvm::StringRef Name) const;
-  /// How this op changes variables, or kind None.
+  /// Returns how this op changes variables, or kind None.
   UpdateDef update() const;
-  /// Whether this op reads a variable without changing it (ReadVariableOp,
-  /// ResourceGather, VarIsInitializedOp, ...).
+  /// Returns true if this op reads a variable without changing it
+  /// (ReadVariableOp, ResourceGather, VarIsInitializedOp, ...).
   bool readsVariable() const;
   bool hasSharedName() const;
 };
@@ -141,7 +141,7 @@ struct OpDef {
 /// All ops, sorted by name.
 llvm::ArrayRef<OpDef> allOps();
 
-/// The op called \p Name, or null.
+/// Returns the op called \p Name, or null.
 const OpDef *findOp(llvm::StringRef Name);
 
 } // namespace graft

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ops that TensorFlow does not have, and what their attribute `combine`
-// says (docs/ProgramFormat.md). None is in an output.
+// The ops that TensorFlow does not have, and the values of their attribute
+// `combine` (docs/ProgramFormat.md). No output has such an op.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,10 +19,10 @@ inline constexpr llvm::StringLiteral FromReplicasOp = "_FromReplicas";
 inline constexpr llvm::StringLiteral ReduceOp = "_Reduce";
 inline constexpr llvm::StringLiteral GatherOp = "_Gather";
 inline constexpr llvm::StringLiteral ScaleOp = "_Scale";
-/// Says which devices there are.
+/// Lists the devices of the replicas.
 inline constexpr llvm::StringLiteral MeshOp = "_GraftMesh";
 
-/// Whether \p Op is one of these, and not the op of a user.
+/// Returns true if \p Op is one of these, and not an op of the input.
 inline bool isProgramOp(llvm::StringRef Op) {
   return Op == ToReplicasOp || Op == FromReplicasOp || Op == ReduceOp ||
          Op == GatherOp || Op == ScaleOp || Op == MeshOp;
@@ -30,7 +30,7 @@ inline bool isProgramOp(llvm::StringRef Op) {
 
 /// How values of replicas are combined: one of the words below.
 inline constexpr llvm::StringRef CombineAttr = "combine";
-/// Of the number of replicas, with which a value is multiplied.
+/// The power of the number of replicas by which a value is multiplied.
 inline constexpr llvm::StringRef PowerAttr = "power";
 /// The same for each element of a vector of sizes.
 inline constexpr llvm::StringRef PowersAttr = "powers";

@@ -34,41 +34,40 @@ class PassOptions;
 
 using Strings = std::vector<std::string>;
 
-/// The number that "64M" and the like are: at most \p Limit.
+/// Returns the number that \p Text, such as "64M", is: at most \p Limit.
 std::optional<uint64_t> parseSize(llvm::StringRef Text, uint64_t Limit);
 
-/// What all options have in common.
+/// The common base of all options.
 class OptionBase {
 public:
-  /// An option of \p Of, of which it is a member.
+  /// An option that is a member of \p Of.
   OptionBase(PassOptions &Of, const char *Name, std::string Help);
   virtual ~OptionBase() = default;
 
   const char *name() const { return Name; }
   const std::string &help() const { return Help; }
-  /// Whether it was set, be it to its default.
+  /// Returns true if the option was set, even to its default.
   bool isGiven() const { return Given; }
 
-  /// Sets the value that \p Text is. Returns what is wrong with \p Text; empty:
-  /// nothing.
+  /// Sets the value from \p Text. Returns what is wrong with \p Text, or "".
   std::string parse(llvm::StringRef Text) {
     clear();
     return add(Text);
   }
-  /// The same, but of a list more values.
+  /// Sets the value likewise; appends to the values of a list.
   std::string add(llvm::StringRef Text) {
     Given = true;
     return read(Text);
   }
   virtual std::string print() const = 0;
-  /// The default as text; empty: there is none.
+  /// The default as text; empty if there is none.
   virtual std::string printDefault() const = 0;
   virtual bool isDefault() const = 0;
   /// The values, `a|b|c`, of an option that has few; else empty.
   virtual llvm::StringRef words() const = 0;
-  /// What is between two values of a list; '\0': it is none.
+  /// The separator of a list's values; '\0' if the option is no list.
   virtual char separator() const = 0;
-  /// A comma in its text goes on unless an option follows.
+  /// Returns true if a comma belongs to the value unless an option follows.
   virtual bool takesCommas() const = 0;
 
 protected:
@@ -85,7 +84,7 @@ private:
   std::string Help;
 };
 
-// The values of each type as text; reading returns what is wrong with it.
+// Conversions of each type from text: they return what is wrong with it.
 std::string readNumber(llvm::StringRef Text, uint64_t Least, uint64_t Most,
                        uint64_t &To);
 std::string readWord(llvm::StringRef Text, llvm::StringRef Words, uint64_t &To);
@@ -104,7 +103,7 @@ class Option final : public OptionBase {
       std::is_integral_v<T> && !std::is_same_v<T, bool>;
 
 public:
-  /// \p Least and \p Most are of numbers.
+  /// \p Least and \p Most are bounds of a number.
   Option(PassOptions &Of, const char *Name, std::string Help, T Default = {},
          uint64_t Least = 0, uint64_t Most = UINT64_MAX)
       : OptionBase(Of, Name, std::move(Help)), Value(Default),
@@ -192,7 +191,7 @@ public:
 
 private:
   friend class OptionBase;
-  /// Where they are in the object, so that it can be copied.
+  /// The offsets of the options in the object, so that it can be copied.
   llvm::SmallVector<uint16_t, 8> Offsets;
 };
 

@@ -25,7 +25,7 @@ namespace graft {
 
 class Module;
 
-/// What a pass did. Unchanged means that the graph is the same to the byte.
+/// The outcome of a pass. Unchanged: the graph is the same to the byte.
 enum class [[nodiscard]] PassResult : uint8_t { Failure, Changed, Unchanged };
 
 /// Metadata of a pass.
@@ -37,9 +37,10 @@ struct PassInfo {
 
 class Pass {
 public:
-  /// What a pass may do to the graph. A check at the end of a pipeline may run
-  /// while the output is written, because nothing changes any more. A pass
-  /// that normalizes at the start defines the input that checks compare with.
+  /// The effect that a pass may have on the graph. A check at the end of a
+  /// pipeline may run while the output is written, because nothing changes any
+  /// more. A pass that normalizes at the start defines the input that checks
+  /// compare with.
   enum class Effect : uint8_t { Edits, Lowers, Checks, Normalises };
 
   virtual ~Pass() = default;
@@ -55,8 +56,8 @@ public:
   std::map<std::string, uint64_t> Statistics;
 
 protected:
-  /// Adds one to a counter that is counted often: \p Slot, null at first,
-  /// remembers where it is.
+  /// Adds one to a counter that is counted often. \p Slot, null at first,
+  /// caches the address of the counter.
   void count(uint64_t *&Slot, const char *What) {
     if (!Slot)
       Slot = &Statistics[What];
@@ -64,8 +65,8 @@ protected:
   }
 };
 
-/// Base of a pass whose metadata is its member `static constexpr PassInfo
-/// Info`, and of which \p OptionsOf, if it has any, are the options.
+/// Base of a pass. Its metadata are the member `static constexpr PassInfo Info`
+/// of \p Derived; its options, if it has any, are \p OptionsOf.
 template <typename Derived, typename OptionsOf = PassOptions>
 class PassBase : public Pass {
 public:
@@ -86,8 +87,8 @@ private:
   friend Derived;
 };
 
-/// Defines what a line GRAFT_PASS(Class) of passes/Passes.def declares. Stands
-/// in namespace graft at the end of the pass's file.
+/// Defines the function that GRAFT_PASS(Class) in passes/Passes.def declares.
+/// Use it in namespace graft at the end of the pass's file.
 #define GRAFT_DEFINE_PASS(Class)                                               \
   std::unique_ptr<Pass> create##Class##Pass() { return Class::create(); }
 

@@ -35,7 +35,7 @@ std::vector<NodeText> nodesOf(const Module &M) {
   return Nodes;
 }
 
-/// Whether \p OS is a terminal that shows colors to somebody who wants them.
+/// Returns true if \p OS is a terminal with colors and NO_COLOR is not set.
 bool wantsColors(const raw_ostream &OS) {
   return OS.has_colors() && !sys::Process::GetEnv("NO_COLOR");
 }
@@ -91,7 +91,7 @@ private:
   std::vector<NodeText> OldNodes;
 };
 
-/// What the pass said it did, held against what it did.
+/// Checks the result that the pass reported against the graph and the errors.
 bool checkResult(PassResult Result, bool SameGraph, unsigned ErrorsBefore,
                  StringRef Pass, DiagnosticEngine &Diags) {
   if (Result == PassResult::Failure) {
@@ -143,7 +143,7 @@ bool PassManager::run(Module &M, DiagnosticEngine &Diags,
     Passes[I].IsLate =
         NoMoreEdits && Passes[I].P->effect() == Pass::Effect::Checks;
   }
-  // A check compares with what was read, of which edits leave nothing.
+  // A check compares with the input, which the first edit overwrites.
   bool Keep = any_of(Passes, [](const Step &S) {
     return S.P->effect() == Pass::Effect::Checks;
   });
@@ -174,7 +174,7 @@ bool PassManager::run(Module &M, DiagnosticEngine &Diags,
       break;
     if (Normalises && AsRead)
       M.setNormalForm();
-    // Facts that the pass made stale only take memory.
+    // Stale facts only take memory.
     if (M.FactsRevision != M.graph().revision())
       M.Facts.reset();
     FileWalk::releaseAll(M.graph());
@@ -187,7 +187,7 @@ bool PassManager::run(Module &M, DiagnosticEngine &Diags,
     }
   }
   Diags.setPass("");
-  // What runs late infers its own.
+  // Late checks infer their own facts.
   if (Late)
     M.Facts.reset();
   return Good;
@@ -242,7 +242,7 @@ void PassManager::report(const Instrumentation &Show) const {
 // Documentation
 //===----------------------------------------------------------------------===//
 
-/// The help with the form of a list, for who writes pipelines.
+/// The help of \p O; for a list also its separator.
 static std::string describe(const OptionBase &O) {
   char Separator = O.separator();
   return Separator ? O.help() + " (separated by " + Separator + ")" : O.help();

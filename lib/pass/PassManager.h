@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// What every pass has in common is done here and never by a pass: verifying,
-// printing, timing, and checking that "unchanged" is true.
+// The pass manager does for each pass what no pass does itself: it verifies,
+// prints, times, and checks that "unchanged" is true.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,7 +51,7 @@ struct Instrumentation {
   bool Statistics = false;
   llvm::raw_ostream *OS = &llvm::errs();
 
-  /// Whether graphs are printed between passes.
+  /// Returns true if graphs are printed between passes.
   bool prints() const {
     return PrintBeforeAll || PrintAfterAll || !PrintBefore.empty() ||
            !PrintAfter.empty() || PrintChanged != Changed::Off;
@@ -73,15 +73,15 @@ public:
            bool Late = false);
   bool runLate(Module &M, DiagnosticEngine &Diags);
 
-  /// Called before each pass, with its name, its number and how many there are.
+  /// Called before each pass, with its name, its number and the number of
+  /// passes.
   std::function<void(llvm::StringRef Pass, size_t I, size_t Count)> OnPass;
 
   void report(const Instrumentation &Show) const;
-  /// What the pass \p Name counted as \p What.
+  /// Returns the counter \p What of the pass \p Name.
   uint64_t statistic(llvm::StringRef Name, llvm::StringRef What) const;
 
-  /// Rows of the report that are no passes; only the verifier's is filled in
-  /// by run().
+  /// Rows of the report that are not passes; run() fills in Verify only.
   Seconds Read, Verify, Write;
 
 private:

@@ -8,8 +8,8 @@
 //   value    := "'" text "'"              a quote in it is doubled
 //             | text without , { } ' or white space
 //
-// The value of an option that is a list has commas, up to one before `name=`
-// with the name of another option of the pass: `a{inputs=x:0,y:0,outputs=z:0}`.
+// The value of a list option may contain commas. It ends at a comma before
+// `name=` of another option of the pass: `a{inputs=x:0,y:0,outputs=z:0}`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -192,7 +192,7 @@ Expected<Pipeline> Parser::parse() {
   return Result;
 }
 
-/// \p Value as it stands in a pipeline: in quotes if it must.
+/// Returns \p Value as a pipeline spells it, in quotes if they are needed.
 std::string quoted(StringRef Value) {
   if (!Value.empty() && Value.find_first_of(",{}' \t\n") == StringRef::npos)
     return Value.str();

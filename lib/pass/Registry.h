@@ -34,8 +34,8 @@ private:
   std::vector<Entry> Entries;
 };
 
-/// Hidden passes with which the tests of the pass manager change, fail and
-/// lie (`test-edit`).
+/// Adds hidden passes (`test-edit`) that edit the graph, fail, or report a
+/// false result, for the tests of the pass manager.
 void registerTestPasses(PassRegistry &Registry);
 
 /// All passes of passes/Passes.def.

@@ -39,7 +39,7 @@ public:
   static constexpr PassInfo Info = {"test-edit", "Edit one node, for tests",
                                     "For tests of the pass manager."};
 
-  /// What must not happen, if \p Do asks for it.
+  /// Causes the fault \p Do, if it names one.
   static void fault(StringRef Do) {
     if (Do == "abort")
       std::abort();

@@ -1,4 +1,4 @@
-//===- lib/pass/Timer.h - what a part of a run took -------------*- C++ -*-===//
+//===- lib/pass/Timer.h - time of a part of a run ---------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -17,7 +17,7 @@ struct Seconds {
   double Cpu = 0;
 };
 
-/// Adds to \p To what passes from here to the end of the scope.
+/// Adds to \p To the time from here to the end of the scope.
 class Timer {
 public:
   explicit Timer(Seconds &To) : To(To) { add(-1); }

@@ -1,4 +1,4 @@
-//===- lib/program/OrderedReads.cpp - reads and updates -------------===//
+//===- lib/program/OrderedReads.cpp - reads and updates ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -27,15 +27,15 @@ void orderReads(Graph &G, ArrayRef<OpenRead> Reads) {
 
 namespace {
 
-/// Reads a variable after something, once for all that read after the same.
+/// Reads variables again after updates, once for all uses with the same waits.
 class Rereader {
 public:
   explicit Rereader(Graph &G) : G(G) {}
   void readAgain(const LateUse &Late);
 
 private:
-  /// A name for what reads \p N again. They are counted, so that of many none
-  /// is looked for among all.
+  /// Returns a name for a new read of \p N. The reads are counted, so that a
+  /// free name need not be searched among many.
   std::string nameOf(NodeId N) {
     unsigned Is = ++Count[N];
     std::string Name = (G.name(N) + "/late").str();
@@ -48,9 +48,10 @@ private:
   }
 
   Graph &G;
-  DenseMap<NodeId, unsigned> Count; ///< How often it is read again.
-  std::map<std::vector<NodeId>, uint32_t> Numbers; ///< Of what is waited for.
-  /// By view, or what is read itself, and the number of what it waits for.
+  DenseMap<NodeId, unsigned> Count; ///< The number of new reads.
+  std::map<std::vector<NodeId>, uint32_t>
+      Numbers; ///< By the nodes to wait for.
+  /// By view, or by variable, and the number of the nodes that it waits for.
   std::map<std::tuple<NodeId, uint32_t, uint32_t>, NodeId> Again;
 };
 
@@ -66,7 +67,7 @@ void Rereader::readAgain(const LateUse &Late) {
     return It == Again.end() ? View : It->second;
   };
   if (Late.Views.empty()) {
-    // The variable itself, or what an update of it gives.
+    // The variable itself, or the output of an update of it.
     auto [It, New] = Again.try_emplace({E.Node, E.Port, After}, NoNode);
     if (New) {
       AttrRun Attrs;

@@ -1,4 +1,4 @@
-//===- lib/program/OrderedReads.h - reads and updates ----*- C++ -*-===//
+//===- lib/program/OrderedReads.h - reads and updates -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -15,34 +15,36 @@
 
 namespace graft {
 
-/// Marks an update that waits for reads which the input leaves open, what reads
-/// again, and what uses that; it stays in outputs.
+/// Marks an update that waits for reads which the input leaves unordered, a
+/// node that reads again, and the users of that read; it stays in outputs.
 inline constexpr llvm::StringRef OrderedAttr = "_graft_ordered";
 
-/// A reader of the memory of a variable, and an update of it that nothing
-/// orders with it.
+/// A reader of the memory of a variable, and an update that nothing orders with
+/// it.
 struct OpenRead {
   NodeId Reader;
   NodeId Update;
 };
 
-/// Makes the updates wait for these reads, which is one of the orders that the
-/// input allows, and the one that its author sees.
+/// Makes the updates wait for these reads. The input allows this order among
+/// others, and its author sees this one.
 void orderReads(Graph &G, llvm::ArrayRef<OpenRead> Reads);
 
-/// A use of what was read of a reference variable that comes after an update,
-/// and so has what was written: it can read the variable again.
+/// A use of the value of a reference variable that comes after an update, and
+/// so has the written value: it can read the variable again.
 struct LateUse {
-  NodeId Var; ///< One of them if it is of several.
+  NodeId Var; ///< One of them if there are several.
   Use Of;
   std::vector<NodeId> Views; ///< Between the variable and it, in order.
-  llvm::SmallVector<NodeId, 4> Waits; ///< What the read has to come after.
+  llvm::SmallVector<NodeId, 4> Waits; ///< The nodes that the read has to
+                                      ///< follow.
 };
 
-/// Makes them read again. A view that one of them is of stands behind it.
+/// Makes these uses read again. A use by a view of another use stands behind
+/// that one.
 void readAgain(Graph &G, llvm::ArrayRef<LateUse> Uses);
 
-/// Whether \p Output was made of a graph whose reads were ordered.
+/// Returns true if \p Output was made from a graph whose reads were ordered.
 bool hasOrderedReads(const Graph &Output);
 
 } // namespace graft

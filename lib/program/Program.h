@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the input and a replicated program have in common: the node that holds
-// the devices, the attributes that graft puts on nodes, whose copies are called
-// after whom.
+// Definitions that an input and a replicated program share: the node that holds
+// the devices, the attributes that graft puts on nodes, and the names that
+// copies are called after.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,49 +22,50 @@ namespace graft {
 
 /// The name in the input of a node that lost it to its merged value.
 inline constexpr llvm::StringRef OriginAttr = "_graft_origin";
-/// Of a part of a variable: `VARIABLE SHAPE SLICE`, the latter two as in a
-/// checkpoint: `w 10 4 0,5:0,4`. Stays in outputs, where nothing else tells of
-/// the variable.
+/// The slice of a part of a variable: `VARIABLE SHAPE SLICE`, the latter two as
+/// in a checkpoint: `w 10 4 0,5:0,4`. Stays in outputs, where no other node
+/// names the variable.
 inline constexpr llvm::StringRef SliceAttr = "_graft_slice";
-/// On splits: which of them have equally many rows, as the user says.
+/// On splits: the group of those that have equally many rows, as the user says.
 inline constexpr llvm::StringRef RowsAttr = "_graft_rows";
 /// The value in the input of a constant whose batch sizes were made local.
 inline constexpr llvm::StringRef OriginalAttr = "_graft_original";
-/// The node of the input that a node of kind Inserted::Again is once more.
+/// The node of the input that a node of kind Inserted::Again repeats.
 inline constexpr llvm::StringRef AgainAttr = "_graft_again";
 /// On nodes of kind Inserted::Blocks.
 inline constexpr llvm::StringRef BlocksAttr = "_graft_blocks";
-/// The scale k that an unproved reduction takes its source to have.
+/// The scale exponent that an unproved reduction assumes for its source.
 inline constexpr llvm::StringRef AssumedAttr = "_graft_assumed";
 
 /// The devices that replicas run on, one each.
 struct Mesh {
   NodeId Node = NoNode;
   std::vector<std::string> Devices;
-  std::string Word = UsualCopyWord.str(); ///< In the names of copies.
+  std::string Word = UsualCopyWord.str(); ///< The word in the names of copies.
   unsigned replicas() const { return static_cast<unsigned>(Devices.size()); }
 };
 
-/// The mesh of \p G; without devices when it is not a replicated program.
+/// Returns the mesh of \p G; without devices if \p G is no replicated program.
 Mesh readMesh(const Graph &G);
 
-/// Whether a collective that gathers has the rows in the order of the replicas:
-/// TensorFlow has its members in the order of their devices, by job, task and
-/// number.
+/// Returns true if a gathering collective has the rows in the order of the
+/// replicas: TensorFlow orders its members by the job, task and number of their
+/// devices.
 bool gathersInOrder(llvm::ArrayRef<std::string> Devices);
 
-/// Where what exists once for the replicas goes that begin on \p Device: there,
-/// or to the host of it where that is a TPU.
+/// Returns the device for unreplicated nodes if the replicas begin on \p
+/// Device: that device, or its host if it is a TPU.
 std::string hostDevice(llvm::StringRef Device);
 
-/// Whether \p N reads per-replica values as such although it may exist once:
-/// the ops that combine them.
+/// Returns true if \p N combines per-replica values: it reads them as such
+/// although it may be unreplicated.
 bool combinesReplicas(const Graph &G, NodeId N);
 
-/// Adds a node with the value of \p E, which is equal on all replicas.
+/// Adds a take-first merge of \p E, which is equal on all replicas.
 NodeId insertPick(Graph &G, llvm::StringRef Name, Endpoint E, NodeId After);
 
-/// The name that copies of \p N are called after: its name in the input.
+/// Returns the name that copies of \p N are called after: its name in the
+/// input.
 llvm::StringRef originName(const Graph &G, NodeId N);
 
 } // namespace graft

@@ -1,5 +1,4 @@
-//===- lib/program/TensorNames.cpp - tensors by patterns ----------*- C++
-//-*-===//
+//===- lib/program/TensorNames.cpp - tensors by patterns --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //

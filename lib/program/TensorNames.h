@@ -1,5 +1,4 @@
-//===- lib/program/TensorNames.h - tensors by patterns ------------*- C++
-//-*-===//
+//===- lib/program/TensorNames.h - tensors by patterns ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -15,14 +14,15 @@
 
 namespace graft {
 
-/// Whether \p Name is no tensor or operation of \p G, but a pattern for them.
+/// Returns true if \p Name is a pattern, and no tensor or operation of \p G.
 bool isPattern(const Graph &G, llvm::StringRef Name);
 
-/// The tensors of the input that \p Pattern stands for, by name and in order: a
-/// pattern of nodes, and `:1` after it for another output than the first.
+/// Returns the tensors of the input that match \p Pattern, by name and in
+/// order: a pattern of nodes, and `:1` after it for another output than the
+/// first.
 std::vector<std::string> tensorsLike(const Graph &G, llvm::StringRef Pattern);
 
-/// \p Names, with what patterns among them stand for in their place.
+/// Returns \p Names, with each pattern replaced by the names that it matches.
 std::vector<std::string> withoutPatterns(const Graph &G,
                                          llvm::ArrayRef<std::string> Names);
 

@@ -96,7 +96,7 @@ bool Apply::match() {
 
 void Apply::write(NodeId Var, const Synchronizer &S) {
   G.setPolicy(Var, policyOf(S));
-  // A mirrored variable without gradients of its own has nothing to say.
+  // The attribute of a mirrored variable would only matter for its gradients.
   if (S.Kind == Synchronizer::PS)
     G.setStringAttr(Var, SynchronizerAttr, printSynchronizer(S));
 }
@@ -121,7 +121,7 @@ void Apply::write(NodeId Var, const VariableStrategy &V) {
   }
   if (Diags.wantsRemarks())
     explain(Var, V);
-  // Said in any case: the user asked for something else.
+  // Warns without --remarks as well: the user asked for something else.
   auto IsLoose = [](const Synchronizer &S) {
     return S.Kind == Synchronizer::PS && (!S.Sync || S.Staleness != 0);
   };
@@ -145,7 +145,7 @@ void Apply::explain(NodeId Var, const VariableStrategy &V) const {
       {"partition", G.stringAttr(Var, PartitionAttr).value_or("").str()}};
 }
 
-/// Slots follow the variable that an op updates them with.
+/// Gives slots the synchronizer of the variable that their op updates.
 void Apply::writeSlots() {
   for (NodeId N = 0; N < G.size(); ++N) {
     UpdateDef U = Vars.update(G, N);

@@ -13,16 +13,16 @@
 
 namespace graft {
 
-/// What a variable has of which \p Record says nothing: it is mirrored, or, if
-/// every entry is of a server, on the first of them.
+/// Returns the synchronizer of variables that are not in \p Record: all-reduce,
+/// or, if every entry is on a server, a PS on \p FirstServer.
 Synchronizer defaultSynchronizer(const StrategyRecord &Record,
                                  llvm::StringRef FirstServer);
 
-/// Writes on the variables of \p G what \p Record says of them. Slots, that is
-/// what an op updates together with a variable and of its shape, are where it
-/// is unless the record says otherwise, all other variables have \p Default. A
-/// variable that has a policy keeps it. Errors name \p Source and the entry.
-/// False after one, and nothing is written.
+/// Writes the strategies of \p Record to the variables of \p G. A slot, a
+/// variable of the same shape that an op updates together with another, follows
+/// that variable unless the record has an entry of it. All other variables have
+/// \p Default. A variable that has a policy keeps it. Errors name \p Source and
+/// the entry. Returns false and writes nothing after an error.
 bool applyRecord(Graph &G, const VariableIndex &Vars,
                  const StrategyRecord &Record, const Synchronizer &Default,
                  llvm::StringRef Source, DiagnosticEngine &Diags);

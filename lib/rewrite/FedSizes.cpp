@@ -50,9 +50,9 @@ std::vector<NodeId> fedSizes(const Graph &G) {
   return Found;
 }
 
-/// Numbers that are computed of numbers, and of which \p Dims knows that they
-/// are sizes of the batch: the product of a static shape, as boolean_mask makes
-/// it. No constant holds the size, and so none can be divided.
+/// Finds numbers that are computed from numbers and that \p Dims infers to be
+/// batch sizes: the product of a static shape, as boolean_mask computes it. No
+/// constant holds the size, so no constant can be divided.
 static std::vector<NodeId> computedSizes(const Graph &G,
                                          const DimAnalysis &Dims) {
   std::vector<NodeId> Found;
@@ -79,7 +79,7 @@ static std::vector<NodeId> computedSizes(const Graph &G,
   return Found;
 }
 
-/// Has what reads \p Feed as a size read a share of it.
+/// Has readers that use \p Feed as a size read a share of it.
 NodeId FedSizes::insert(NodeId Feed) {
   AttrRun Attrs;
   Attrs.type("T", G.outputType(Feed, 0)).integer(PowerAttr, -1);

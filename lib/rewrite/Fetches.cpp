@@ -1,4 +1,4 @@
-//===- lib/rewrite/Fetches.cpp - what may be asked for of a step ----------===//
+//===- lib/rewrite/Fetches.cpp - tensors that a run may fetch -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -27,7 +27,7 @@ bool hasNoAggregate(const Graph &G, const ProgramFacts &Facts, Endpoint E) {
   if (!Facts.Types.anyStates())
     return false;
   ReplicationType Type = Facts.Types.number(E);
-  // Rows that are looked up in one copy are those of one replica.
+  // Rows that are looked up in one copy belong to one replica.
   return Type.isVarying() && Type.Cause != NoNode &&
          (G.node(Type.Cause).Plan == Policy::SyncOnRead ||
           (Facts.Types.isByPolicy(Type) && Facts.Dims.batchAxis(E) >= 0));
@@ -51,8 +51,8 @@ bool Fetches::isScalar(Endpoint E) const {
   return Shape && Shape->empty();
 }
 
-/// Whether \p E is a scalar over all rows, as a loss is: a part of it, or what
-/// was summed before, by the number of rows of one replica.
+/// Returns true if \p E is a scalar over all rows, as a loss is: a partial
+/// value, or a reduced one that was divided by the rows of one replica.
 bool Fetches::sumsUpBatch(Endpoint E) const {
   ReplicationType Type = Facts.Types.natural(E);
   return isScalar(E) &&
@@ -60,7 +60,7 @@ bool Fetches::sumsUpBatch(Endpoint E) const {
                                !Type.Symbolic && isFloating(G.outputType(E))));
 }
 
-/// For who meant another one.
+/// The names that an error message suggests.
 static std::vector<std::string> inputNames(const Graph &G) {
   std::vector<std::string> Known;
   Known.reserve(G.numInputNodes());
@@ -83,7 +83,8 @@ std::vector<Endpoint> fetchesLike(const Graph &G, StringRef Pattern,
   return Result;
 }
 
-/// A node has the name of what is merged if its first outputs are.
+/// A merged tensor takes the name of its node if the first outputs are merged
+/// too.
 void Fetches::addNamed(Endpoint E, bool Alone) {
   Found[{E.Node, E.Port}] |= Alone;
   while (E.Port-- > 0)
@@ -98,7 +99,7 @@ bool Fetches::addPattern(StringRef Pattern, DiagnosticEngine &Diags) {
   if (!Like.empty())
     return true;
   std::vector<std::string> All = tensorsLike(G, Pattern);
-  // Operations are run, not read.
+  // Operations are run, not fetched.
   if (any_of(All, [&](StringRef Name) {
         return Facts.Dims.numOutputs(G.findEndpoint(Name)->Node) == 0;
       }))
@@ -131,7 +132,7 @@ bool Fetches::addNamed(const Module &M, ArrayRef<std::string> Names,
                           didYouMean(Name, inputNames(G)));
       return false;
     }
-    // An operation without outputs is run, not read.
+    // An operation without outputs is run, not fetched.
     if (E->Port == 0 && Facts.Dims.numOutputs(E->Node) == 0)
       continue;
     if (!Facts.Dims.validPort(*E)) {
@@ -160,7 +161,7 @@ bool Fetches::addNamed(const Module &M, ArrayRef<std::string> Names,
     for (const std::string &Name : Collection.node_list().value())
       if (Name.find(':') != std::string::npos)
         Add(Name);
-    // Who asks for a variable's initial value means that of all replicas.
+    // The initial value of a variable is that of all replicas.
     tensorflow::VariableDef Variable;
     if (!Picks && holdsVariables(Key))
       for (const std::string &Bytes : Collection.bytes_list().value())
@@ -173,15 +174,15 @@ bool Fetches::addNamed(const Module &M, ArrayRef<std::string> Names,
   return true;
 }
 
-/// Whether the equal numbers of \p N are picked although nobody named them. A
-/// variable is read without a replica.
+/// Returns true if the scalar of \p N is merged although it is equal on all
+/// replicas and is not named. A variable is read without a merge.
 bool Fetches::isWorthPicking(NodeId N) const {
   return Picks && isScalar({N, 0}) && none_of(G.dataInputs(N), [&](Endpoint E) {
            return Facts.Vars.variableOf(E) != NoNode;
          });
 }
 
-/// Whether a feed of a known number of rows is split.
+/// Returns true if a feed with a known number of rows is split.
 bool Fetches::hasStaticBatch() const {
   return any_of(seq(NodeId(0), G.size()), [&](NodeId N) {
     if (G.node(N).Kind != Inserted::Split || !G.isLive(N) ||
@@ -201,9 +202,9 @@ bool Fetches::isRead(Endpoint E) const {
   });
 }
 
-/// Whether \p E has an error for each example and nobody adds them up: a
-/// gradient of it begins with as many ones, or reads only what the op gives
-/// beside them.
+/// Returns true if \p E has an error for each example and no node sums them: a
+/// gradient of it begins with as many ones, or reads only another output of the
+/// op.
 bool Fetches::isLossOfRows(Endpoint E) const {
   return isFloating(G.outputType(E)) && hasValue(E) &&
          (G.anyUse(E.Node,
@@ -226,8 +227,8 @@ bool Fetches::beginsGradient(Endpoint E) const {
   });
 }
 
-/// The nodes to which the batch was lost on the way, nothing being known of
-/// their values or shapes, and where that met tensors that all replicas read.
+/// Finds the nodes at which the batch size was lost: values and shapes are
+/// unknown, and they met tensors that all replicas read.
 std::vector<bool> Fetches::findLost() const {
   std::vector<bool> Lost(G.size());
   if (!hasStaticBatch())
@@ -245,15 +246,15 @@ std::vector<bool> Fetches::findLost() const {
     bool Open = G.isPerReplica(N) &&
                 any_of(seq(0u, Facts.Dims.numOutputs(N)),
                        [&](unsigned Port) { return IsOpen({N, Port}); });
-    // A rule of its own knows what an op takes.
+    // A type rule of the op knows its operands.
     if (Open && (!ruleOf(G.opName(N)).Type || any_of(G.dataInputs(N), IsOpen)))
       Lost[N] = any_of(G.dataInputs(N), MaySay) || G.isOp(N, op::EnsureShape);
   }
   return Lost;
 }
 
-/// Whether \p N gives the value of a variable that a policy lets differ: a read
-/// of it, or of all of its parts.
+/// Returns true if \p N reads a variable whose copies may differ by policy, or
+/// reads all parts of it.
 bool Fetches::readsState(NodeId N) const {
   if (Facts.Types.usesState(N))
     return true;
@@ -268,7 +269,7 @@ bool Fetches::readsState(NodeId N) const {
 void Fetches::addSinks() {
   std::vector<bool> IsLost = findLost();
   for (NodeId N : Facts.Order) {
-    // Nobody can fetch what is in a loop.
+    // A run cannot fetch a tensor of a loop.
     if (isInLoop(N) || !G.isPerReplica(N) || G.node(N).Kind != Inserted::No ||
         G.node(N).Flags & NF_LocalName || Facts.Vars.isUpdate(G, N))
       continue;
@@ -276,9 +277,9 @@ void Fetches::addSinks() {
     if (G.anyUse(N, [&](Use U) {
           return G.isData(U) && G.isPerReplica(U.User) && !readsSize(U);
         })) {
-      // Who asks for the variable, as a VariableDef does, means all copies. And
-      // a scalar over all rows, such as a loss to which a penalty is added, is
-      // what people fetch. Merged, it costs nothing unless they do.
+      // A fetch of the variable, as by a VariableDef, means all copies. Users
+      // also fetch scalars over all rows, such as a loss to which a penalty is
+      // added. Merging one costs nothing unless it is fetched.
       if ((readsState(N) && Aggregates) ||
           (sumsUpBatch({N, 0}) && Facts.Dims.numOutputs(N) == 1 &&
            G.outputType(N, 0) != DT_VARIANT))
@@ -325,30 +326,30 @@ Fetches::unrelated(ArrayRef<std::string> Names) const {
   return Result;
 }
 
-/// Whether \p E, which no replica reads, is a result that is merged. What no
-/// rule relates has no value to give: it loses its name, and whoever asks for
-/// it is told.
+/// Returns true if \p E, which no replica reads, is a result to be merged. A
+/// value without a known type is not: it loses its name, and a user who asks
+/// for it gets a message.
 bool Fetches::isResult(Endpoint E) const {
   ReplicationType Number = Facts.Types.number(E);
   return (isWorthPicking(E.Node) || !Number.isTrue()) &&
          G.outputType(E) != DT_VARIANT &&
          (!Number.isVarying() || Facts.Types.isByPolicy(Number) ||
           Facts.Types.blocks(E) != 0 ||
-          // Of sizes that others read there are many.
+          // Sizes that other nodes read are too many.
           (hasWholeSizes(Facts, E) &&
            !G.anyUse(E.Node, [&](Use U) { return G.isData(U); })));
 }
 
-/// Whether the value of \p E on all replicas can be given its name: it is
-/// proved, holds rows or terms, and is no size. Of more than two outputs, which
-/// are parts of a value, nobody asks for one.
+/// Returns true if the merged value of \p E can take its name: it is proved,
+/// holds rows or terms, and is no size. An op with more than two outputs splits
+/// a value into parts, which users do not fetch.
 bool Fetches::hasValue(Endpoint E) const {
   NodeId N = E.Node;
   if (G.node(N).Kind != Inserted::No || G.node(N).Flags & NF_LocalName ||
       Facts.Vars.isUpdate(G, N) || Facts.Types.usesState(N) ||
       Facts.Dims.numOutputs(N) > 2 || isInLoop(N))
     return false;
-  // With one row on each replica it has an axis less there.
+  // With one row on each replica, the local value has one axis less.
   if (G.isOp(N, op::Sum) && G.node(N).NumData > 1 &&
       G.isOp(G.input(N, 1).Node, op::BroadcastGradientArgs))
     return false;
@@ -360,9 +361,9 @@ bool Fetches::hasValue(Endpoint E) const {
          Facts.Dims.shape(E);
 }
 
-/// Gives \p N its name, and a second output that has as many axes: who asks for
-/// the errors of examples does not wait for their gradient, which is larger.
-/// How many names are new.
+/// Names \p N, and its second output if it has as many axes: a fetch of the
+/// errors of examples does not wait for their gradient, which is larger.
+/// Returns the number of new names.
 size_t Fetches::addValues(NodeId N) {
   if (!hasValue({N, 0}))
     return 0;
@@ -373,7 +374,7 @@ size_t Fetches::addValues(NodeId N) {
   return New;
 }
 
-/// The sizes of an example of \p E, if they are numbers, and more than one.
+/// The sizes of an example of \p E if there are two or more, all known.
 std::vector<int64_t> Fetches::exampleSizes(Endpoint E) const {
   auto Shape = Facts.Dims.shape(E);
   if (!Shape || Shape->size() < 3)
@@ -386,23 +387,23 @@ std::vector<int64_t> Fetches::exampleSizes(Endpoint E) const {
              : std::vector<int64_t>();
 }
 
-/// Whether \p N has a vector for each example, as the state of a recurrence,
-/// an embedding or the output of a layer; or examples as large as such as are
-/// fed, as a picture that a generator makes.
+/// Returns true if \p N has a vector for each example, or examples of the size
+/// of a fed one. Examples: the state of a recurrence, an embedding, the output
+/// of a layer; a picture that a generator makes.
 bool Fetches::mayBeState(NodeId N) const {
   auto Shape = Facts.Dims.shape({N, 0});
   return Shape && (Shape->size() <= 2 || FedSizes.count(exampleSizes({N, 0})));
 }
 
-/// Whether only a gradient has \p Op: that of the input of a convolution is
-/// also a transposed one.
+/// Returns true if only gradients use \p Op. The gradient of a convolution's
+/// input does not count: it is also a transposed convolution.
 static bool isGradientOp(StringRef Op) {
   return Op == op::BroadcastGradientArgs || Op == op::ConcatOffset ||
          Op.ends_with("Grad") || Op.contains("GradV") ||
          Op.contains("BackpropFilter");
 }
 
-/// Nodes that are made of a gradient.
+/// Finds nodes that are computed from a gradient.
 static BitVector madeOfGradients(const Graph &G, ArrayRef<NodeId> Order,
                                  const PerOp &IsGradient) {
   BitVector Made(G.size());
@@ -422,7 +423,7 @@ void Fetches::addForward() {
   BitVector OfGradients = madeOfGradients(
       G, Facts.Order,
       PerOp(G, [](StringRef Op, const OpDef *) { return isGradientOp(Op); }));
-  // Weights and what is made of them are numbers that every replica has.
+  // Weights and values computed from them are equal on all replicas.
   BitVector Seen(G.size()), OfVariable(G.size());
   auto IsWeight = [&](Endpoint E) {
     if (!Facts.Types.number(E).isTrue() || isScalar(E))
@@ -447,15 +448,15 @@ void Fetches::addForward() {
     }
     return bool(OfVariable[E.Node]);
   };
-  // A name costs about a quarter of a node of each replica: all of those before
-  // the last weight are 2 % of the output at most, and of a large graph there
-  // are as few as nobody waits for.
+  // A name costs about a quarter of a node on each replica. The names before
+  // the last weight are at most 2 % of the output, and in a large graph their
+  // number is limited, so that they cost little time.
   constexpr size_t LeastNames = 4, MostNames = 512, NodesForName = 16;
   const size_t Most =
       std::min<size_t>(MostNames, LeastNames + G.size() / NodesForName);
   size_t Left = Most, LeftLast = Most / 4;
   size_t LeftAfter = MostNames;
-  // First what comes after the last weight, then the next names before it.
+  // First names values after the last weight, then the next values before it.
   std::vector<NodeId> Work, Before;
   BitVector Reached(G.size());
   for (NodeId N : Facts.Order)
@@ -498,9 +499,9 @@ void Fetches::addForward() {
   }
   if (I == Before.size())
     return;
-  // Those that are nearest take all names where a loss is of all turns of a
-  // recurrence that has no loop. A quarter as many have what is computed last,
-  // such as the states that it ends in.
+  // If a loss covers all steps of an unrolled recurrence, the nearest values
+  // would take all names. So a quarter as many names go to the values that are
+  // computed last, such as the final states.
   std::vector<uint32_t> Position(G.size());
   for (auto [Index, N] : enumerate(Facts.Order))
     Position[N] = static_cast<uint32_t>(Index);

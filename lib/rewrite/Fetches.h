@@ -1,10 +1,10 @@
-//===- lib/rewrite/Fetches.h - what may be asked for of a step --*- C++ -*-===//
+//===- lib/rewrite/Fetches.h - tensors that a run may fetch -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which tensors of a program somebody may fetch, so that their names must stand
-// for the global value: those that are named, results that nothing reads, and
-// what leads to a loss.
+// Finds the tensors of a program that a user may fetch, so that their names
+// must stand for the global value: tensors that the user names, results that no
+// node reads, and values that lead to a loss.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,51 +24,52 @@
 
 namespace graft {
 
-/// The tensors that \p Pattern stands for and a run can fetch: not what only an
-/// iteration of a loop of \p Loops has (null: there are none), nor handles.
+/// Finds the tensors that match \p Pattern and that a run can fetch: no handles
+/// and no values of an iteration of \p Loops (null: there are no loops).
 std::vector<Endpoint> fetchesLike(const Graph &G, llvm::StringRef Pattern,
                                   const LoopInfo *Loops);
 
-/// Whether \p E holds sizes of one replica from which those of all follow.
+/// Returns true if the global sizes follow from the local sizes in \p E.
 bool hasWholeSizes(const ProgramFacts &Facts, Endpoint E);
 
-/// Whether \p E is read from a sync-on-read variable without aggregation.
+/// Returns true if \p E reads a sync-on-read variable without aggregation.
 bool hasNoAggregate(const Graph &G, const ProgramFacts &Facts, Endpoint E);
 
 class Fetches {
 public:
-  /// With \p Picks also numbers that are equal on all replicas.
+  /// With \p Picks, numbers that are equal on all replicas count as well.
   Fetches(const Graph &G, const ProgramFacts &Facts, bool Picks);
 
   /// Adds tensors of collections and signatures, initial values, and \p Names.
-  /// False after an error.
+  /// Returns false after an error.
   bool addNamed(const Module &M, llvm::ArrayRef<std::string> Names,
                 DiagnosticEngine &Diags);
   /// Adds results that nothing reads, or only unreplicated ops read, and
   /// scalars that sum up the batch.
   void addSinks();
-  /// Adds what leads to a loss, as far as it is proved: who trains fetches it.
-  /// A loss is what sums up the batch in a scalar, or the errors of each
-  /// example that a gradient begins at. All that is computed after the last
-  /// variable has its name (predictions, errors of each example); of what comes
-  /// before, what is a vector for each example, or as large as what is fed, and
-  /// next to a loss, as much as lets the output grow little. What only has the
-  /// size of the batch (the zero state of a recurrent network) is fed as often
-  /// as it is fetched, and nobody reads a merged value: it has no name.
+  /// Adds proved values that lead to a loss, because training programs fetch
+  /// them. A loss is a scalar over the batch, or the errors of examples at
+  /// which a gradient begins. Values after the last variable are all named
+  /// (predictions, errors of examples). Before it, vectors of examples and
+  /// examples of the size of a feed's are named, nearest to a loss first, while
+  /// the output grows little. A value that only has the batch size (the zero
+  /// state of a recurrent network) is fed as often as it is fetched, and users
+  /// do not read it merged: it gets no name.
   void addForward();
 
-  /// Nodes that \p Names names, and results that nothing reads, which have no
-  /// value since nothing is proved of them, and which node is the cause.
+  /// Finds nodes that \p Names names and results that no node reads whose type
+  /// is unknown, each with the origin of that type.
   std::vector<std::pair<NodeId, NodeId>>
   unrelated(llvm::ArrayRef<std::string> Names) const;
 
-  /// To whether the user named it, and not a pattern that it is like.
+  /// The tensors found; true if the user named the tensor itself, not a
+  /// pattern.
   const std::map<std::pair<NodeId, uint32_t>, bool> &tensors() const {
     return Found;
   }
-  /// Results to which the size of the batch was lost on the way.
+  /// Results at which the batch size was lost.
   llvm::ArrayRef<NodeId> lost() const { return Lost; }
-  /// Whether \p E is fetched although it is equal on all replicas.
+  /// Returns true if \p E is fetched although it is equal on all replicas.
   bool isPicked(Endpoint E) const {
     return Picks && Found.count({E.Node, E.Port}) &&
            Facts.Vars.variableOf(E) == NoNode;
@@ -85,7 +86,7 @@ private:
   std::vector<bool> findLost() const;
   bool readsState(NodeId N) const;
   bool isResult(Endpoint E) const;
-  /// Whether only the size of what it reads matters to \p U.
+  /// Returns true if \p U reads only the size of its operand.
   bool readsSize(Use U) const { return SizeReaders[G.node(U.User)]; }
   bool isRead(Endpoint E) const;
   bool isLossOfRows(Endpoint E) const;
@@ -99,10 +100,10 @@ private:
   const ProgramFacts &Facts;
   bool Picks;
   PerOp SizeReaders;
-  std::unique_ptr<LoopInfo> Loops; ///< Null without.
+  std::unique_ptr<LoopInfo> Loops; ///< Null if there are no loops.
   std::map<std::pair<NodeId, uint32_t>, bool> Found;
   std::vector<NodeId> Lost;
-  std::set<std::vector<int64_t>> FedSizes; ///< Of an example.
+  std::set<std::vector<int64_t>> FedSizes; ///< The sizes of a fed example.
 };
 
 } // namespace graft

@@ -1,4 +1,4 @@
-//===- lib/rewrite/KeepOnce.cpp - what is not proved is computed once -----===//
+//===- lib/rewrite/KeepOnce.cpp - computes unproved nodes once ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -32,7 +32,8 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-/// A constant, or what an array says of its elements, is that of the input.
+/// Restores the value of a constant, or the element shape of an array, from the
+/// input.
 void restoreSizes(Graph &G, NodeId N) {
   auto Was = G.attr(N, OriginalAttr);
   if (!Was)
@@ -43,9 +44,9 @@ void restoreSizes(Graph &G, NodeId N) {
   G.removeAttr(N, OriginalAttr);
 }
 
-/// Gives the constant \p N the sizes of one replica that it holds as things
-/// are now: what was the batch through a node that is kept is that no longer.
-/// False if it holds them.
+/// Updates the local sizes in the constant \p N after nodes became
+/// unreplicated: a size that was per-replica only through such a node is global
+/// again. Returns false if \p N already holds the right sizes.
 bool updateSizes(Graph &G, NodeId N, const DimAnalysis &Dims,
                  unsigned Replicas) {
   auto Original = G.attr(N, OriginalAttr);
@@ -78,8 +79,7 @@ bool updateSizes(Graph &G, NodeId N, const DimAnalysis &Dims,
   return true;
 }
 
-/// Whether a constant held other sizes than those of one replica, which it has
-/// now.
+/// Updates the local sizes in all constants. Returns true if any changed.
 bool updateSizes(Graph &G, const ProgramFacts &Facts) {
   bool Any = false;
   unsigned Replicas = readMesh(G).replicas();
@@ -91,8 +91,9 @@ bool updateSizes(Graph &G, const ProgramFacts &Facts) {
   return Any;
 }
 
-/// `_output_shapes` of rows that are the batch since they are split from what
-/// is kept would contradict what replicas have; TensorFlow compares them.
+/// Removes `_output_shapes` that contradict local shapes: rows that are now
+/// split from an unreplicated node are per-replica. TensorFlow compares the
+/// two.
 void dropStaleShapes(Graph &G, const ProgramFacts &Facts) {
   auto IsStale = [&](const ShapeValue &Told, ArrayRef<DimId> Sizes) {
     if (Told.UnknownRank || Told.Dims.size() != Sizes.size())
@@ -115,9 +116,8 @@ void dropStaleShapes(Graph &G, const ProgramFacts &Facts) {
   }
 }
 
-/// What was merged while it differed between replicas, and is equal on all of
-/// them since what it is made of is kept, is read as it is. Whether there was
-/// such a merge.
+/// Removes merges whose operand no longer differs between replicas, because
+/// nodes before it became unreplicated. Returns true if there were any.
 bool dropStaleMerges(Graph &G, const ProgramFacts &Facts) {
   bool Any = false;
   for (NodeId N : Facts.Order)
@@ -134,15 +134,17 @@ bool dropStaleMerges(Graph &G, const ProgramFacts &Facts) {
   return Any;
 }
 
-/// Whether sync-batch-norm gave \p N, a fused batch norm or its gradient, the
-/// statistics: its results are not those of its name then.
+/// Returns true if sync-batch-norm gave statistics to \p N, a fused batch norm
+/// or its gradient: its results then differ from those of its name in the
+/// input.
 bool takesStatistics(const Graph &G, NodeId N) {
   return G.opName(N).starts_with(op::FusedBatchNorm) &&
          G.boolAttr(N, "is_training") == false && G.node(N).NumData > 4 &&
          G.node(G.input(N, 4).Node).Kind == Inserted::Definition;
 }
 
-/// A name of the input has the value that it has there, or does not exist.
+/// Renames \p N and returns its old name. A name of the input has the value
+/// that it has there, or does not exist.
 std::string takeName(Graph &G, NodeId N) {
   std::string Name = G.name(N).str();
   G.setStringAttr(N, OriginAttr, Name);
@@ -150,7 +152,7 @@ std::string takeName(Graph &G, NodeId N) {
   return Name;
 }
 
-/// Nothing is colocated with a name that does not exist.
+/// Removes colocation with the names \p Gone, which no longer exist.
 void forgetColocation(Graph &G, const StringSet<> &Gone) {
   for (NodeId N = 0; N < G.size(); ++N) {
     if (!G.isLive(N))
@@ -172,7 +174,7 @@ void forgetColocation(Graph &G, const StringSet<> &Gone) {
   }
 }
 
-/// One turn: some nodes become unreplicated.
+/// One iteration: some nodes become unreplicated.
 class OnceRewriter {
 public:
   OnceRewriter(Graph &G, const ProgramFacts &Facts, const TypeAnalysis &Types,
@@ -210,8 +212,8 @@ private:
   DenseMap<std::pair<NodeId, uint32_t>, Endpoint> Merged, Split;
 };
 
-/// The rows of all replicas of \p E, of type \p Type, if there is a node with
-/// them.
+/// Finds a node that concatenates the rows of all replicas of \p E, of type
+/// \p Type.
 std::optional<Endpoint> OnceRewriter::merged(Endpoint E,
                                              ReplicationType Type) const {
   std::optional<Endpoint> Found;
@@ -228,16 +230,16 @@ std::optional<Endpoint> OnceRewriter::merged(Endpoint E,
   return Found;
 }
 
-/// What all replicas have together of \p E, which every replica has.
+/// Returns the global value of \p E, a per-replica tensor that \p User reads.
 Endpoint OnceRewriter::whole(NodeId User, Endpoint E) {
   const Node &From = G.node(E.Node);
   if (From.Kind == Inserted::Split)
     return splitSource(G, E.Node, E.Port);
-  // The draw is that of the single device.
+  // The seed without the offset of a replica draws the single-device sample.
   if (From.Kind == Inserted::Definition && G.isOp(E.Node, op::AddV2) &&
       isSeededDraw(G.opName(User)))
     return G.input(E.Node, 0);
-  // Where sizes are the same, merge-fetches sees to the value.
+  // If the sizes agree, merge-fetches combines the value later.
   ReplicationType Type = Types.natural(E);
   if ((!Type.isSharded() && !Type.Symbolic) ||
       Facts.Vars.variableOf(E) != NoNode)
@@ -250,26 +252,26 @@ Endpoint OnceRewriter::whole(NodeId User, Endpoint E) {
     return It->second = insertSizes(G, E, *Powers, originName(G, E.Node));
   if (Type.Symbolic)
     Type = Types.number(E);
-  // An earlier turn may have merged it.
+  // An earlier iteration may have merged it.
   if (auto Before = merged(E, Type))
     return It->second = *Before;
   return It->second =
              insertMerge(G, E, Type, originName(G, E.Node), /*Picked=*/false);
 }
 
-/// A replica's rows of \p E.
+/// Returns the per-replica shard of \p E.
 Endpoint OnceRewriter::rows(Endpoint E, int Axis) {
   auto [It, New] = Split.try_emplace({E.Node, E.Port});
   if (!New)
     return It->second;
-  // A node may have many outputs: a name that is free is not looked for.
+  // A node may have many outputs: name the split without a search.
   std::string Name = (G.name(E.Node) + "/split").str();
   if (E.Port != 0)
     Name += "_" + std::to_string(E.Port);
   return It->second = {insertSplit(G, Name, E, Axis), 0};
 }
 
-/// What merged copies of \p N, or scaled what was merged, is no longer needed.
+/// Removes merges of the copies of \p N, and scales of the merged values.
 void OnceRewriter::dropMerges(NodeId N) {
   SmallVector<std::pair<NodeId, Endpoint>, 4> Gone;
   G.forEachUse(N, [&](Use U) {
@@ -290,14 +292,14 @@ void OnceRewriter::dropMerges(NodeId N) {
     G.remove(Node);
 }
 
-/// Rows of what is kept that no replica reads any more.
+/// Removes \p N if it splits an unreplicated value and no node reads it.
 void OnceRewriter::dropUnused(NodeId N) {
   if (G.isLive(N) && G.node(N).Kind == Inserted::Split && !G.hasUses(N) &&
       isKeptOnce(G, G.input(N, 0).Node))
     G.remove(N);
 }
 
-/// The name of a tensor that is fed went to what all replicas had of it.
+/// Restores the name of a feed that had gone to its merged value.
 void OnceRewriter::takeNameBack(NodeId N) {
   auto Origin = G.stringAttr(N, OriginAttr);
   if (!Origin || !(G.node(N).Flags & NF_LocalName) || G.find(*Origin) != NoNode)
@@ -312,7 +314,7 @@ void OnceRewriter::takeNameBack(NodeId N) {
 void OnceRewriter::run() {
   std::vector<Edge> In, Out;
   StringSet<> Gone;
-  // A loop that exists once has the rows of all replicas.
+  // An unreplicated loop has the rows of all replicas.
   dropLoops(G, Loops,
             [&](const SharedLoop &Its) { return IsKept[Its.Decided.User]; });
   std::vector<NodeId> Nodes = Types.kept().Nodes;
@@ -350,7 +352,7 @@ void OnceRewriter::run() {
   G.markModified();
 }
 
-/// Whether an op may begin a recurrence with a state that it reads.
+/// Returns true if \p Op may begin a recurrence with a state that it reads.
 bool beginsWith(StringRef Op) {
   return StringSwitch<bool>(Op)
       .Cases(op::Enter, op::RefEnter, op::While, op::StatelessWhile, true)
@@ -358,7 +360,7 @@ bool beginsWith(StringRef Op) {
       .Default(false);
 }
 
-/// What alone reads \p E, or NoNode.
+/// Returns the only reader of \p E, or NoNode.
 NodeId onlyReader(const Graph &G, Endpoint E) {
   NodeId Found = NoNode;
   bool Several = false;
@@ -369,8 +371,8 @@ NodeId onlyReader(const Graph &G, Endpoint E) {
   return Several ? NoNode : Found;
 }
 
-/// Whether a loop that \p Enter enters does nothing with what comes in there
-/// but to add to it, as a gradient adds up what each iteration gives.
+/// Returns true if the loop that \p Enter enters only adds to the entering
+/// value, as a gradient sums the results of all iterations.
 bool beginsSum(const Graph &G, NodeId Enter) {
   auto Next = [&](Endpoint E, StringRef Op) {
     NodeId N = onlyReader(G, E);
@@ -387,7 +389,7 @@ bool beginsSum(const Graph &G, NodeId Enter) {
   return Again != NoNode && onlyReader(G, {Again, 0}) == Merge;
 }
 
-/// The nodes that are computed of variables.
+/// Returns by node: true if it is computed from a variable.
 std::vector<bool> ofVariables(const Graph &G, const ProgramFacts &Facts) {
   std::vector<bool> Result(G.size());
   for (NodeId N : Facts.Order)
@@ -397,8 +399,9 @@ std::vector<bool> ofVariables(const Graph &G, const ProgramFacts &Facts) {
   return Result;
 }
 
-/// Whether \p Zeros go on with rows that were concatenated on each replica: as
-/// zeros they have that order, and fed for the whole batch another.
+/// Returns true if \p Zeros meet rows that were concatenated on each replica:
+/// as zeros they have that concatenation order, fed for the whole batch
+/// another.
 static bool meetsJoinedRows(const Graph &G, const ProgramFacts &Facts,
                             NodeId Zeros) {
   SmallVector<NodeId, 8> Work{Zeros};
@@ -416,11 +419,11 @@ static bool meetsJoinedRows(const Graph &G, const ProgramFacts &Facts,
   return Meets;
 }
 
-/// Tensors of which people feed other values than the graph computes, with a
-/// row for each example. Zeros that recurrences begin with: arithmetic with
-/// zeros would be pointless if nobody ever fed anything else, the state where
-/// the last step ended. And vectors that a gradient ends at, although they are
-/// computed of variables: an action that was taken before.
+/// Finds tensors with a row for each example that users feed with values that
+/// the graph does not compute. First, zeros that begin recurrences: arithmetic
+/// with zeros is only useful if users feed another state, such as the last one
+/// of the previous step. Second, vectors at which a gradient stops although
+/// they are computed from variables: an action that was taken before.
 std::vector<NodeId> fedTensors(const Graph &G, const ProgramFacts &Facts) {
   std::vector<NodeId> Found;
   enum : uint8_t { Other, Fills, Stops };
@@ -465,13 +468,13 @@ std::vector<NodeId> fedTensors(const Graph &G, const ProgramFacts &Facts) {
   }
   if (Found.empty())
     return Found;
-  // Nobody can feed what runs in a loop.
+  // A run cannot feed a node in a loop.
   if (std::unique_ptr<LoopInfo> Loops = LoopInfo::find(G))
     erase_if(Found, [&](NodeId N) { return !Loops->nest(N).empty(); });
   return Found;
 }
 
-/// Whether there may be something that no rule relates.
+/// Returns true if some value may have an unknown type.
 bool mayBeUnrelated(const Graph &G, const ProgramFacts &Facts,
                     bool LocalBatchNorm) {
   auto IsLocalBatchNorm = [](auto Assumption) {
@@ -510,7 +513,7 @@ std::vector<NodeId> wantedNodes(const Graph &G, ArrayRef<std::string> Fetched) {
   return Wanted;
 }
 
-/// What is computed once, and where that ends.
+/// Finds the nodes to compute once, and the border between them and the rest.
 class OnceFinder {
 public:
   OnceFinder(Module &M, ArrayRef<std::string> Fetched, bool LocalBatchNorm,
@@ -546,10 +549,10 @@ private:
   KeptOnce Result;
 };
 
-/// What takes the rows of all replicas may give as many: Unique gives a number
-/// for each. Until they are gathered its sizes are those of one replica's, and
-/// whoever reads it beside rows has sizes that go together only by that.
-/// Whether there was such a node.
+/// Gathers rows for ops whose output has as many rows as they gather: Unique
+/// gives an index for each row. Before that, their inferred sizes are those of
+/// a shard, and agree with those of other rows only by this error. Returns true
+/// if there was such a node.
 bool OnceFinder::gatherRows(const ProgramFacts &Facts) {
   auto GivesRows = [&](NodeId N) {
     return any_of(seq(0u, Facts.Dims.numOutputs(N)), [&](uint32_t Port) {
@@ -563,14 +566,14 @@ bool OnceFinder::gatherRows(const ProgramFacts &Facts) {
         return IsGather(D) && GivesRows(D.User);
       }))
     return false;
-  // What reads it beside rows that it gathers itself has all of them, too.
+  // A reader that gathers rows itself and reads the output has all rows too.
   Gather(Facts);
   G.markModified();
   return true;
 }
 
-/// Keeps what no rule relates. What is kept may show what else has to be: sizes
-/// are others then.
+/// Makes nodes of unknown type unreplicated until there are no more: each
+/// iteration changes sizes, so that it may reveal others.
 void OnceFinder::settle() {
   static constexpr unsigned MaxTurns = 32;
   for (; Turn < MaxTurns; ++Turn) {
@@ -618,7 +621,7 @@ void OnceFinder::settle() {
   }
 }
 
-/// The parts of \p Nodes that no edge connects, each in node order.
+/// The connected components of \p Nodes, each in node order.
 std::vector<std::vector<NodeId>> partsOf(const Graph &G,
                                          ArrayRef<NodeId> Nodes) {
   EquivalenceClasses<NodeId> Classes;
@@ -638,8 +641,8 @@ std::vector<std::vector<NodeId>> partsOf(const Graph &G,
   return Result;
 }
 
-/// Adds those of \p Moved to \p Fixed that cannot be computed once without
-/// others that are not. Whether there are any.
+/// Adds to \p Fixed the nodes of \p Moved that cannot become unreplicated
+/// without nodes outside of \p Moved. Returns true if it added any.
 bool OnceFinder::fix(const ProgramFacts &Facts, ArrayRef<NodeId> Moved,
                      const TypeAnalysis::KeptNodes &Kept,
                      DenseSet<NodeId> &Fixed) const {
@@ -659,7 +662,7 @@ bool OnceFinder::fix(const ProgramFacts &Facts, ArrayRef<NodeId> Moved,
     }
   if (Fixed.size() != Before)
     return true;
-  // Not by an edge: by sizes.
+  // No edge draws in the other nodes: sizes do.
   static constexpr unsigned MaxParts = 8;
   std::vector<std::vector<NodeId>> Parts = partsOf(G, Moved);
   for (size_t I = 0; I < Parts.size(); ++I)
@@ -669,8 +672,8 @@ bool OnceFinder::fix(const ProgramFacts &Facts, ArrayRef<NodeId> Moved,
   return Fixed.size() != Before;
 }
 
-/// Moves the end of what is computed once to where less is sent. What would
-/// draw in others, which has a price that nobody counted, stays.
+/// Moves the border of the unreplicated nodes to where less is sent. Nodes that
+/// would draw in others, whose cost was not counted, stay.
 void OnceFinder::moveCut() {
   static constexpr unsigned MaxTries = 8;
   DenseSet<NodeId> Fixed;

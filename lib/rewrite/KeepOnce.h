@@ -1,17 +1,16 @@
-//===- lib/rewrite/KeepOnce.h - what is not proved is computed once -------===//
+//===- lib/rewrite/KeepOnce.h - computes unproved nodes once --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// What no type rule relates is computed once, on the whole batch: it reads what
-// all replicas have together, and every replica takes its rows of what it
-// gives:
+// A node that no type rule relates to the global value becomes unreplicated: it
+// reads the whole batch, and each replica reads its shard of the result:
 //
 //     s = Sort*(x/split)              s = Sort(x)
 //     y = Mul*(s, x/split)       →    s/split = _ToReplicas(s)
 //                                     y = Mul*(s/split, x/split)
 //
-// That is the step of the single device, and not spread. Which nodes these are
-// is in lib/infer/types/KeptNodes.cpp.
+// This computes the single-device step, but does not distribute the work.
+// lib/infer/types/KeptNodes.cpp selects the nodes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,16 +25,16 @@ namespace graft {
 
 struct KeptOnce {
   bool Any = false;
-  /// Where nothing related replicas, by name, and why.
+  /// The origins of unknown types, by name, and why they are unknown.
   std::vector<std::pair<std::string, std::string>> Causes;
 };
 
-/// Has what is not proved of \p M computed once, as far as that can be, and the
-/// tensors that people feed instead; \p Fetched are
-/// names of tensors whose value is wanted; \p LocalBatchNorm: as in
-/// KeepOptions. Those of \p Loops that are kept as a whole are undone. \p
-/// Gather gives the rows of all replicas to the nodes that demand them, where
-/// they give others sizes by that.
+/// Makes unproved nodes of \p M unreplicated as far as possible, and tensors
+/// that users feed instead of computing them. \p Fetched are names of tensors
+/// whose value is wanted; \p LocalBatchNorm is as in KeepOptions. Undoes those
+/// of \p Loops that become unreplicated. \p Gather gathers the rows of all
+/// replicas for the nodes that demand them, if their output sizes change by
+/// that.
 KeptOnce keepOnce(Module &M, llvm::ArrayRef<std::string> Fetched,
                   bool LocalBatchNorm, std::vector<SharedLoop> Loops,
                   llvm::function_ref<void(const ProgramFacts &)> Gather,

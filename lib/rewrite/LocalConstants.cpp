@@ -21,7 +21,7 @@ using namespace llvm;
 
 namespace graft {
 
-/// Whether \p E is a number above 1, or sizes of which one is a number.
+/// Returns true if \p E is a number above 1, or sizes with such a number.
 static bool holdsNumber(const Graph &G, Endpoint E, unsigned Depth = 0) {
   constexpr unsigned MaxDepth = 4;
   StringRef Op = G.opName(E.Node);
@@ -37,7 +37,7 @@ static bool holdsNumber(const Graph &G, Endpoint E, unsigned Depth = 0) {
              [&](Endpoint Part) { return holdsNumber(G, Part, Depth + 1); });
 }
 
-/// Whether nothing but what sets a variable reads what \p N gives.
+/// Returns true if the value of \p N only initializes a variable.
 static bool isInitial(const Graph &G, NodeId N) {
   constexpr unsigned MaxSteps = 8;
   for (unsigned Step = 0; Step < MaxSteps; ++Step) {
@@ -55,7 +55,7 @@ static bool isInitial(const Graph &G, NodeId N) {
   return false;
 }
 
-/// Whether what one of \p Splits splits may say how many rows it has.
+/// Returns true if the operand of one of \p Splits may have a static row count.
 static bool isAnyStatic(const Graph &G, ArrayRef<NodeId> Splits) {
   return any_of(Splits, [&](NodeId Split) {
     Endpoint Source = G.input(Split, 0);
@@ -131,8 +131,8 @@ bool mayHoldRows(const Graph &G, ArrayRef<NodeId> Splits) {
   return false;
 }
 
-/// What to do if the axis of \p Feed that is split is not the batch, where
-/// another is open.
+/// Returns a hint for the case that \p Feed is split along another axis than
+/// the batch axis, if one of its axes has an unknown size.
 std::string LocalConstants::otherAxis(Endpoint Feed) const {
   auto Shape = Dims.shape(Feed);
   for (size_t I = 0; Shape && I < Shape->size(); ++I)
@@ -143,7 +143,7 @@ std::string LocalConstants::otherAxis(Endpoint Feed) const {
   return "";
 }
 
-/// Whether the batch can be split as its sizes say.
+/// Returns true if the sizes of the batch allow to split it.
 bool LocalConstants::checkSizes(ArrayRef<NodeId> Splits) {
   SmallVector<std::pair<NodeId, int64_t>, 4> Known;
   for (NodeId N : Splits)
@@ -159,8 +159,8 @@ bool LocalConstants::checkSizes(ArrayRef<NodeId> Splits) {
           formatv("a batch of {0} rows is not divisible by {1} replicas{2}",
                   Rows, Replicas, otherAxis(G.input(N, 0)))
               .str());
-      // One number is that of the batch. Of several, as before and behind a
-      // reshape, none was given as such.
+      // A single number is the batch size. If there are several, as before and
+      // behind a reshape, none is known to be it.
       if (any_of(Known, [Rows = Rows](auto &Of) { return Of.second != Rows; }))
         D.Id = "unproved";
       return false;
@@ -175,12 +175,13 @@ bool LocalConstants::checkSizes(ArrayRef<NodeId> Splits) {
                  Dims.describe(C.A) + " and " + Dims.describe(C.B) +
                  "): it is not clear which of them is the batch size; name the "
                  "feeds with --feed")
-      // Another number of rows could not be fed: one device makes that step.
+      // A user cannot avoid this by another batch size: one device runs the
+      // step.
       .Id = "unproved";
   return false;
 }
 
-/// The constant \p N has the examples of the batch along \p Axis.
+/// Splits the constant \p N, which has a row for each example along \p Axis.
 bool LocalConstants::localizeRows(NodeId N, int Axis) {
   if (!Loops || !Loops->isInLoop(N)) {
     Split(N, Axis);
@@ -197,7 +198,7 @@ bool LocalConstants::localizeRows(NodeId N, int Axis) {
   return false;
 }
 
-/// Divides the elements of the constant \p N that are sizes of the batch.
+/// Divides the elements of the constant \p N that are batch sizes.
 bool LocalConstants::localizeSizes(NodeId N) {
   auto Sizes = Dims.value({N, 0});
   if (!Sizes || !Dims.isSymbolic({N, 0}))
@@ -237,8 +238,8 @@ bool LocalConstants::run(ArrayRef<NodeId> Order, ArrayRef<NodeId> Splits) {
   auto HasRows = [&](NodeId N) {
     return isVariableOp(G.opName(N)) && Dims.batchAxis({N, 0}) >= 0;
   };
-  // Where only a variable says how many rows there are, what meets it is
-  // computed once.
+  // If only a variable has a known row count, nodes that combine it with the
+  // batch are computed once.
   if (!isAnyStatic(G, Splits) && any_of(Order, HasRows)) {
     Static = true;
     return true;
@@ -253,7 +254,7 @@ bool LocalConstants::run(ArrayRef<NodeId> Order, ArrayRef<NodeId> Splits) {
       return fail(N, "the variable has a row for each example of the batch, "
                      "which cannot be split");
     if (States[G.node(N)])
-      localiseShape(G, N, Dims, Replicas);
+      Static |= localiseShape(G, N, Dims, Replicas);
     if (!G.isOp(N, op::Const))
       continue;
     int Axis = Dims.batchAxis({N, 0});

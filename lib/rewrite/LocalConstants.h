@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// In a graph with a static batch, constants hold its size or have a row for
-// each of its examples. Each replica gets those of its own rows:
+// In a graph with a static batch, constants hold the batch size or have a row
+// for each example. Each replica gets the constants of its own shard:
 //
 //     s = Const() [8, 4]              s = Const*() [2, 4]
 //     r = Reshape(x, s)          →    r = Reshape(x, s)
@@ -20,11 +20,11 @@
 
 namespace graft {
 
-/// Whether constants may hold the number of rows of what \p Splits split: a
-/// feed has that number, a shape without -1 or an attribute says of how many
-/// rows a tensor is, so many are made of one or cut out, or they are contracted
-/// with rows. (What else may say so is rare, and then the certificate refuses
-/// the program.)
+/// Returns true if constants may hold the row count of the operands of
+/// \p Splits: a feed has a static row count, or a shape without -1 or an
+/// attribute states one. Or an op creates or cuts out that many rows, or
+/// contracts a constant with rows. (Other such constants are rare; the
+/// certificate then refuses the program.)
 bool mayHoldRows(const Graph &G, llvm::ArrayRef<NodeId> Splits);
 
 class LocalConstants {
@@ -35,13 +35,13 @@ public:
                  DiagnosticEngine &Diags)
       : G(G), Dims(Dims), Replicas(Replicas), Split(Split), Diags(Diags) {}
 
-  /// Edits the constants of \p Order, feeds being split by \p Splits. False
-  /// after an error.
+  /// Edits the constants of \p Order, where \p Splits split the feeds. Returns
+  /// false after an error.
   bool run(llvm::ArrayRef<NodeId> Order, llvm::ArrayRef<NodeId> Splits);
 
-  /// What each replica has a value of its own of.
+  /// Constants with an own value on each replica.
   llvm::ArrayRef<NodeId> local() const { return Local; }
-  /// Whether sizes of the batch are numbers somewhere.
+  /// Returns true if some batch sizes are numbers.
   bool isStatic() const { return Static; }
 
 private:

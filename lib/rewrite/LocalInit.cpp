@@ -1,4 +1,4 @@
-//===- lib/rewrite/LocalInit.cpp - what prepares a session ------*- C++ -*-===//
+//===- lib/rewrite/LocalInit.cpp - session initialization -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //

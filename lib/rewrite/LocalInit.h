@@ -1,10 +1,10 @@
-//===- lib/rewrite/LocalInit.h - what prepares a session --------*- C++ -*-===//
+//===- lib/rewrite/LocalInit.h - session initialization ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The collection `local_init_op` names what TensorFlow runs in each new
-// session, after first values or those of a checkpoint; where it is empty, the
-// initializers of local variables and tables.
+// The collection `local_init_op` names the op that TensorFlow runs in each new
+// session, after it initializes or restores variables. If it is empty,
+// TensorFlow runs the initializers of local variables and tables.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,13 +26,13 @@ void forEachVariable(
     const Module &M, llvm::StringRef Key,
     llvm::function_ref<void(const tensorflow::VariableDef &)> F);
 
-/// What is run in each new session; nothing if the collection names several, of
-/// which the user has to choose one.
+/// Returns the nodes that run in each new session; nullopt if the collection
+/// names several, because the user then chooses one.
 std::optional<llvm::SmallVector<NodeId, 8>> localInit(const Module &M);
 
-/// Makes \p N all that is run.
+/// Makes \p N the only op that runs.
 void setLocalInit(Module &M, NodeId N);
-/// Adds \p N to those of which the user chooses.
+/// Adds \p N to the ops among which the user chooses.
 void addLocalInit(Module &M, NodeId N);
 
 } // namespace graft

@@ -1,10 +1,11 @@
-//===- lib/rewrite/LoopConditions.cpp - how often a loop runs -------------===//
+//===- lib/rewrite/LoopConditions.cpp - shares loop conditions ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an iteration decides by is found backwards from LoopCond, in the loop
-// and those around it. Of that only what depends on rows is computed again: the
-// rest, a counter, is equal on all replicas once they take as many turns.
+// The nodes that decide an iteration are found backwards from LoopCond, in the
+// loop and those around it. Only those that depend on rows are computed again:
+// the others, such as a counter, agree once all replicas run as many
+// iterations.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,9 +32,10 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-/// What decides in a loop and has no value of all replicas: how often it runs,
-/// and what replicas would have to exchange. Where a gradient's loop takes that
-/// from a stack, it is what was put there.
+/// Finds the operands in loops that need a global value and lack one: loop
+/// conditions, and values that replicas would have to exchange. If the loop of
+/// a gradient pops such a value from a stack, the pushed operand is found
+/// instead.
 std::vector<Use> decisions(const Graph &G, const ProgramFacts &Facts,
                            const LoopInfo *Loops) {
   std::vector<Use> Found;
@@ -68,7 +70,7 @@ std::vector<Use> decisions(const Graph &G, const ProgramFacts &Facts,
   return Found;
 }
 
-/// Whether \p Op computes nothing.
+/// Returns true if \p Op does no work.
 bool movesOnly(StringRef Op) {
   return isLocalHandleOp(Op) ||
          StringSwitch<bool>(Op)
@@ -80,7 +82,7 @@ bool movesOnly(StringRef Op) {
 
 using JoinedRows = DenseMap<std::pair<NodeId, uint32_t>, Endpoint>;
 
-/// One loop, with those inside and around it.
+/// Shares the conditions of one loop and of those inside and around it.
 class Sharer {
 public:
   Sharer(Graph &G, const ProgramFacts &Facts, const LoopInfo &Loops,
@@ -92,8 +94,8 @@ public:
         Again[G.find(G.stringAttr(N, AgainAttr).value_or(""))] = N;
   }
 
-  /// Computes what \p Decided depends on, on the rows of all replicas. Nothing
-  /// is done if that cannot be or costs too much.
+  /// Computes the ancestors of \p Decided on the rows of all replicas. Returns
+  /// nullopt if that is impossible or costs too much; nothing is edited then.
   std::optional<SharedLoop> share(Use Decided);
 
 private:
@@ -111,19 +113,19 @@ private:
   const ProgramFacts &Facts;
   const LoopInfo &Loops;
   ArrayRef<NodeId> Nest;
-  DenseSet<NodeId> OfRows; ///< What depends on rows.
-  DenseSet<NodeId> Others; ///< Of these, what is not for the condition alone.
-  DenseMap<NodeId, NodeId> Again; ///< By node: the one that was added.
+  DenseSet<NodeId> OfRows;        ///< Nodes that depend on rows.
+  DenseSet<NodeId> Others;        ///< Those with other readers, too.
+  DenseMap<NodeId, NodeId> Again; ///< By node: its inserted repetition.
   JoinedRows &Joined;
 };
 
-/// Whether \p E, outside of the loop, is not one value that all replicas have.
+/// Returns true if \p E, outside of the loop, is not equal on all replicas.
 bool Sharer::readsRows(Endpoint E) const {
   ReplicationType Type = Facts.Types.type(E);
   return !Type.isTrue() || Type.Whole;
 }
 
-/// Whether all replicas together have a value of \p E.
+/// Returns true if the global value of \p E can be combined before the loop.
 bool Sharer::canJoin(Endpoint E) const {
   if (G.node(E.Node).Kind == Inserted::Split)
     return true;
@@ -134,7 +136,7 @@ bool Sharer::canJoin(Endpoint E) const {
          Is != DT_RESOURCE && Is != DT_VARIANT && Is != DT_INVALID;
 }
 
-/// Whether \p N is a function of what it reads, or hands on what comes round.
+/// Returns true if \p N is a pure function or passes on the value of a loop.
 bool Sharer::mayRepeat(NodeId N) const {
   const OpDef *Def = G.opDef(N);
   if (!Def || Def->isStateful() || G.node(N).Kind != Inserted::No ||
@@ -148,7 +150,7 @@ bool Sharer::mayRepeat(NodeId N) const {
   return true;
 }
 
-/// Finds what depends on rows, of what \p Decided depends on.
+/// Finds the nodes before \p Decided that depend on rows.
 bool Sharer::collect(Use Decided) {
   SmallVector<NodeId, 16> Work, Rows;
   DenseSet<NodeId> Seen;
@@ -185,7 +187,7 @@ bool Sharer::collect(Use Decided) {
          all_of(OfRows, [&](NodeId N) { return mayRepeat(N); });
 }
 
-/// Whether what is computed on the rows of all is at most a third of the loop.
+/// Returns true if work on the rows of all is at most a third of the loop.
 bool Sharer::isCheap() const {
   double Rest = 0, Whole = 0;
   for (NodeId N : Nest)
@@ -196,7 +198,7 @@ bool Sharer::isCheap() const {
   return 2 * Whole <= Rest;
 }
 
-/// Finds what something else reads, too.
+/// Finds nodes of OfRows that have other readers, too.
 void Sharer::findOthers(Use Decided) {
   SmallVector<NodeId, 16> Work;
   Others.clear();
@@ -216,7 +218,7 @@ void Sharer::findOthers(Use Decided) {
         Add(E.Node);
 }
 
-/// What all replicas have together of \p E, before the loop.
+/// Returns the global value of \p E, which is combined before the loop.
 Endpoint Sharer::joined(Endpoint E, SharedLoop &Its) {
   if (G.node(E.Node).Kind == Inserted::Split)
     return splitSource(G, E.Node, E.Port);
@@ -242,15 +244,15 @@ Endpoint Sharer::joined(Endpoint E, SharedLoop &Its) {
   return Found = {N, 0};
 }
 
-/// \p E for what has the rows of all replicas. What comes round, and is not
-/// there yet, stays.
+/// Returns the tensor with the rows of all replicas for \p E. A value of the
+/// last iteration that is not repeated yet stays.
 Endpoint Sharer::source(Endpoint E, SharedLoop &Its) {
   if (auto It = Again.find(E.Node); It != Again.end())
     return {It->second, E.Port};
   return !Loops.givesInside(E.Node) && readsRows(E) ? joined(E, Its) : E;
 }
 
-/// Adds \p N once more.
+/// Adds a repetition of \p N.
 void Sharer::repeat(NodeId N, SharedLoop &Its) {
   SmallVector<Endpoint, 4> Inputs;
   for (Endpoint E : G.inputs(N))
@@ -323,7 +325,7 @@ bool dropLoops(Graph &G, std::vector<SharedLoop> &Loops,
       Gone.push_back(N);
     }
   }
-  // What was joined for one loop may be read in another.
+  // Another loop may read a value that was joined for a removed one.
   for (NodeId N : Gone)
     if (!G.hasUses(N))
       G.remove(N);
@@ -338,7 +340,7 @@ std::vector<SharedLoop> shareLoopConditions(Module &M,
   std::vector<SharedLoop> Result;
   JoinedRows Joined;
   DenseSet<std::pair<NodeId, unsigned>> Tried;
-  // What is decided shows what else is to be: what follows has a type then.
+  // A shared condition gives a type to later values, which may reveal more.
   for (bool More = true; More;) {
     More = false;
     const ProgramFacts &Facts = programFacts(M);

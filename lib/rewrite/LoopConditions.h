@@ -1,13 +1,12 @@
-//===- lib/rewrite/LoopConditions.h - how often a loop runs -----*- C++ -*-===//
+//===- lib/rewrite/LoopConditions.h - shares loop conditions ----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A decoder goes on until all rows have ended: how often is a matter of the
-// rows of all replicas, and inside a loop nothing is exchanged. What little of
-// an iteration decides it is computed by every replica on the rows of all,
-// which are joined before the loop. A node that the rest of the loop reads,
-// too, is there once more, as a node of kind Inserted::Again that says which it
-// is:
+// A decoder runs until all rows have ended: the number of iterations depends on
+// the rows of all replicas, but replicas cannot exchange values inside a loop.
+// So every replica computes the few nodes that decide an iteration on the rows
+// of all replicas, which are joined before the loop. If the rest of the loop
+// reads such a node as well, a node of kind Inserted::Again repeats it:
 //
 //     f = Merge*(Enter*(ended), NextIteration*(g))
 //     g = Or*(f, GreaterEqual*(time, Enter*(length)))
@@ -17,7 +16,7 @@
 //     g' = Or'*(f', GreaterEqual'*(time, Enter'*(_Gather*(length))))
 //     LoopCond*(Not*(All*(f')));  Select*(f, ...)
 //
-// All replicas take as many turns as the single device then.
+// All replicas then run as many iterations as the single device.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +30,7 @@ namespace graft {
 
 struct ProgramFacts;
 
-/// What decides in a loop is that of the rows of all replicas.
+/// A loop whose decision is computed from the rows of all replicas.
 struct SharedLoop {
   struct Edge {
     NodeId User;
@@ -39,19 +38,19 @@ struct SharedLoop {
     Endpoint Was;
   };
   NodeId Nest;                  ///< The first node of the loop.
-  Use Decided;                  ///< What takes the decision.
-  std::vector<Edge> Edges;      ///< Those that lead elsewhere now.
+  Use Decided;                  ///< The operand that decides.
+  std::vector<Edge> Edges;      ///< Edges that were redirected.
   std::vector<NodeId> Inserted; ///< In order.
-  std::vector<NodeId> Joined;   ///< What has the rows of all replicas.
+  std::vector<NodeId> Joined;   ///< Nodes with the rows of all.
 };
 
-/// Has the replicas take as many turns of each loop as the single device, and
-/// the same branches in it, where what decides that is at most a third of the
-/// loop and types agree to it.
+/// Has the replicas run as many iterations of each loop as the single device,
+/// and take the same branches in it. Skips loops if the deciding nodes are more
+/// than a third of the loop, or if types do not prove the result.
 std::vector<SharedLoop> shareLoopConditions(Module &M, DiagnosticEngine &Diags);
 
-/// Makes what it was each loop of which \p IsGone says so of one of \p Loops,
-/// and forgets it. Returns whether there was any.
+/// Undoes and forgets each loop for which \p IsGone returns true for one of
+/// \p Loops. Returns true if there was any.
 bool dropLoops(Graph &G, std::vector<SharedLoop> &Loops,
                llvm::function_ref<bool(const SharedLoop &)> IsGone);
 

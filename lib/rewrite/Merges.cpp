@@ -1,4 +1,4 @@
-//===- lib/rewrite/Merges.cpp - what is of all or one replica ---*- C++ -*-===//
+//===- lib/rewrite/Merges.cpp - inserts merges and splits -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -32,7 +32,7 @@ Endpoint insertMerge(Graph &G, Endpoint E, ReplicationType Type, StringRef Base,
   Name += Combine == combine::Pick ? "/pick" : "/merged";
   NodeId N =
       G.insertNode(Name, FromReplicasOp, E, E.Node, Attrs, Inserted::Merge);
-  // An equal value, or a handle, is read from copy 0 without a node between.
+  // Users read an equal value or a handle directly from copy 0.
   if (Combine == combine::Pick && !Type.isVarying() && !Picked)
     G.node(N).Flags |= NF_ElidePrimary;
   if (!Type.isVarying() && Type.K != 0) {

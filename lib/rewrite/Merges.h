@@ -1,4 +1,4 @@
-//===- lib/rewrite/Merges.h - what is of all or one replica -----*- C++ -*-===//
+//===- lib/rewrite/Merges.h - inserts merges and splits ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -11,25 +11,25 @@
 
 namespace graft {
 
-/// Adds what makes the true value of \p E, which every replica has: replicas
-/// have values of type \p Type (of Varying, that of replica 0 is taken). Called
-/// after \p Base; \p Picked: of a value that is equal on all replicas there is
-/// a node, too.
+/// Adds nodes that combine the local values of \p E, of type \p Type, to the
+/// global value (of Varying, that of replica 0). Their names begin with
+/// \p Base. With \p Picked, a node is written also for a value that is equal on
+/// all replicas.
 Endpoint insertMerge(Graph &G, Endpoint E, ReplicationType Type,
                      llvm::StringRef Base, bool Picked);
 
-/// The sizes that all replicas have together of \p E, which holds those of one:
-/// each times the number of replicas, its power of \p Powers times.
+/// Adds nodes for the global sizes of the local sizes \p E: each is multiplied
+/// by the number of replicas to its power in \p Powers.
 Endpoint insertSizes(Graph &G, Endpoint E, llvm::ArrayRef<int64_t> Powers,
                      llvm::StringRef Base);
 
-/// The true value of \p E, rows of type \p Type that every replica has in
-/// \p Blocks blocks (TypeAnalysis::blocks).
+/// Adds nodes for the global value of \p E, whose local rows of type \p Type
+/// are in \p Blocks blocks (TypeAnalysis::blocks).
 Endpoint insertBlocks(Graph &G, Endpoint E, ReplicationType Type,
                       unsigned Blocks, llvm::StringRef Base);
 
-/// The share of a replica along axis \p Axis of \p E, which all have: a node
-/// called \p Name, or like it.
+/// Adds a node that gives each replica its shard along \p Axis of \p E, an
+/// unreplicated tensor. Its name is \p Name, or like it.
 NodeId insertSplit(Graph &G, const llvm::Twine &Name, Endpoint E, int Axis);
 
 } // namespace graft

@@ -1,19 +1,19 @@
-//===- lib/rewrite/OnceCut.cpp - where the part computed once ends --------===//
+//===- lib/rewrite/OnceCut.cpp - the border of unreplicated nodes ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The network has a node for each node of the graph that may be on either side,
-// and two for each tensor, since what is sent of it is sent once, however many
-// read it:
+// The network has a node for each node of the graph that may be on either side
+// of the cut. It has two for each tensor, since a tensor is sent once, however
+// many nodes read it:
 //
 //     reader ──∞──> gather ──bytes──> maker     a reader is computed once, and
-//                                               the maker is spread
+//                                               the maker is replicated
 //     maker ──bytes──> split ──∞──> reader      the other way round
 //     node ──work──> sink                       it is computed once
 //
-// What must be computed once is the source, what must be spread the sink. Only
-// what is near takes part: a node that leads to the cut by nodes whose work
-// alone costs more than the cut as it is.
+// Nodes that must be computed once are the source, nodes that must be
+// replicated the sink. Only near nodes take part: those on whose path to the
+// cut the work alone costs less than the current cut.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,13 +42,12 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-/// While a byte is on its way between devices, a device does so many
-/// operations: 12 GB/s (LinkSpeeds) against 100 billion of the kind that
-/// memory limits.
+/// Operations of a device while one byte is sent between devices: 12 GB/s
+/// (LinkSpeeds) against 100 billion memory-bound operations per second.
 constexpr double OperationsPerByte = 8;
 /// The share of the work that may be moved.
 constexpr double MostWork = 0.01;
-/// How many nodes may be on either side: the nearest.
+/// The most nodes that may be on either side: the nearest.
 constexpr size_t MostNear = 4096;
 
 class OnceCut {
@@ -77,7 +76,7 @@ public:
 
 private:
   struct Tensor {
-    SetVector<NodeId> Readers; ///< Of those that either side may have.
+    SetVector<NodeId> Readers; ///< Only nodes of Inside.
     bool IsSplit = false;      ///< Replicas read their rows of it.
   };
 
@@ -102,28 +101,28 @@ private:
   std::unique_ptr<LoopInfo> Loops;
   std::unique_ptr<Conditions> When;
 
-  std::vector<NodeId> Once; ///< What is computed once already.
-  std::vector<NodeId> Near; ///< What may be on either side.
+  std::vector<NodeId> Once; ///< Nodes that are computed once already.
+  std::vector<NodeId> Near; ///< Nodes that may be on either side.
   DenseSet<NodeId> Inside;  ///< Both.
   MapVector<std::pair<NodeId, uint32_t>, Tensor> Tensors;
 };
 
-/// Whether replicas have rows of \p E that its whole value can be split into.
+/// Returns true if replicas have shards of \p E into which it can be split.
 bool OnceCut::isSplit(Endpoint E, const ReplicationType &Type) const {
   auto Axis = Facts.Types.wholeAxis(E);
   return Type.isSharded() && !Type.isJoined() && Axis && *Axis == Type.Axis;
 }
 
-/// Whether \p N may be computed once as well as for each replica: it has no
-/// effect, and both what it reads and what it gives are rows, or equal on all
-/// replicas: no sum, as the gradient of a variable is.
+/// Returns true if \p N may be computed once as well as on each replica: it has
+/// no effect, and its operands and outputs are rows or equal on all replicas,
+/// not partial sums, as the gradient of a variable is.
 bool OnceCut::canMove(NodeId N) const {
   const Node &This = G.node(N);
   if (This.Count != Copies::PerReplica || This.Kind != Inserted::No ||
       This.NumData == 0 || !MayMove[This] || Fixed.contains(N) ||
       (Loops && Loops->isInLoop(N)) || (When && !When->of(N).empty()))
     return false;
-  // Who feeds a tensor that is merged and split again feeds all rows of it.
+  // A user who feeds a tensor that is merged and split again feeds all rows.
   if (G.anyUse(N, [&](Use U) {
         return G.node(U.User).Kind == Inserted::Merge &&
                G.anyUse(U.User, [&](Use Next) {
@@ -148,7 +147,8 @@ bool OnceCut::canMove(NodeId N) const {
   return Outputs != 0;
 }
 
-/// The tensor of the input that \p E is, or that it is rows of, or the rows of.
+/// Returns the tensor of the input behind \p E: skips splits, merges and
+/// scales.
 Endpoint OnceCut::made(Endpoint E) const {
   if (G.node(E.Node).Kind == Inserted::Split)
     return splitSource(G, E.Node, E.Port);
@@ -173,7 +173,7 @@ template <typename Fn> void OnceCut::forEachReader(NodeId N, Fn F) const {
   });
 }
 
-/// The operations of \p N: it looks at each row that it reads, too.
+/// The operations of \p N: at least one for each element of rows that it reads.
 double OnceCut::workOf(NodeId N) const {
   double Read = 0;
   for (Endpoint E : G.dataInputs(N))
@@ -182,21 +182,21 @@ double OnceCut::workOf(NodeId N) const {
   return std::max(Work.operations(N), Read);
 }
 
-/// What is sent where \p E, of which every replica has its rows, is read by
-/// what is computed once on the device of the first one.
+/// The bytes that are sent if an unreplicated node reads \p E, a sharded
+/// tensor, on the device of the first replica.
 double OnceCut::gatherBytes(Endpoint E) const {
   if (!G.isPerReplica(E.Node) || !Facts.Types.type(E).isSharded())
     return 0;
   return Work.bytes(E) * (Replicas - 1) / Replicas;
 }
 
-/// What is sent where \p E is computed once and read by replicas.
+/// The bytes that are sent if \p E is computed once and replicas read it.
 double OnceCut::splitBytes(Endpoint E, const Tensor &T) const {
   bool IsRows = T.IsSplit || Facts.Types.type(E).isSharded();
   return Work.bytes(E) * (Replicas - 1) / (IsRows ? Replicas : 1);
 }
 
-/// Notes what \p Reader reads that \p Counts is true of the node of.
+/// Adds \p Reader to the tensors whose node satisfies \p Counts.
 template <typename Fn> void OnceCut::addReader(NodeId Reader, Fn Counts) {
   for (Endpoint E : G.dataInputs(Reader))
     if (Endpoint From = made(E); Counts(From.Node)) {
@@ -206,7 +206,7 @@ template <typename Fn> void OnceCut::addReader(NodeId Reader, Fn Counts) {
     }
 }
 
-/// Notes the tensors that \p Nodes make or read, and who else reads them.
+/// Adds the tensors that \p Nodes compute or read, and their other readers.
 void OnceCut::addTensors(ArrayRef<NodeId> Nodes) {
   for (NodeId N : Nodes)
     Inside.insert(N);
@@ -221,7 +221,7 @@ void OnceCut::addTensors(ArrayRef<NodeId> Nodes) {
   }
 }
 
-/// Finds what is near: by the work on the way to it.
+/// Finds the near nodes, by the work on the path to them.
 void OnceCut::collect() {
   for (NodeId N : Facts.Order)
     if (isKeptOnce(G, N))
@@ -261,9 +261,9 @@ void OnceCut::collect() {
   addTensors(Near);
 }
 
-/// The cheapest cut where an operation costs \p PerOperation.
+/// Returns the cheapest cut if an operation costs \p PerOperation.
 std::vector<NodeId> OnceCut::cut(double PerOperation) const {
-  // Small enough that all of a network are no overflow; a price is never 0.
+  // Small enough that a sum over the network cannot overflow; never 0.
   auto Price = [](double X) {
     return std::clamp<int64_t>(std::llround(std::min(X, 1e12)), 1,
                                MinCut::MaxCapacity);
@@ -313,7 +313,7 @@ std::vector<NodeId> OnceCut::find() {
     return {};
   Spread Now = spreadOf(G, Facts, /*IsWanted=*/true);
   double Most = MostWork * (Now.Split + Now.Once);
-  // Work costs more, until little enough is moved.
+  // Raise the price of work until the cut moves little enough.
   for (double PerOperation = 1; PerOperation < 1e9; PerOperation *= 2) {
     std::vector<NodeId> Moved = cut(PerOperation);
     double Sum = 0;

@@ -1,19 +1,19 @@
-//===- lib/rewrite/OnceCut.h - where the part computed once ends *- C++ -*-===//
+//===- lib/rewrite/OnceCut.h - the border of unreplicated nodes -*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is computed once reads the rows of all replicas, and replicas read their
-// rows of what it gives. Which tensors these are may be chosen: an op before or
-// behind that every replica could compute for its rows may be computed for all
+// Unreplicated nodes read the rows of all replicas, and replicas read their
+// shards of the results. The tensors at this border can be chosen: an op near
+// it that every replica could compute for its shard may be computed for all
 // rows instead, if less is sent then.
 //
 //     h = OneHot*(labels)             h = OneHot(all)
 //     s = Sort(_FromReplicas(h)) →    s = Sort(h)
 //
-// That is a minimal cut of the graph, between what is computed once and what
-// must be spread. Each tensor costs what is sent of it where the cut goes
-// through it, each node on the side of what is computed once the work that no
-// longer is spread.
+// This is a minimal cut of the graph between the unreplicated nodes and those
+// that must be replicated. Each tensor that the cut crosses costs the bytes
+// that are sent; each node on the unreplicated side costs the work that is no
+// longer distributed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,9 +26,9 @@
 
 namespace graft {
 
-/// The nodes of \p G, besides those that are, that had better be computed once,
-/// in node order, none of them \p Fixed. Together they are a hundredth of the
-/// work at most.
+/// Returns the per-replica nodes of \p G that had better be computed once, in
+/// node order, none of them \p Fixed. Together they are at most a hundredth of
+/// the work.
 std::vector<NodeId> cheaperOnce(const Graph &G, const ProgramFacts &Facts,
                                 const llvm::DenseSet<NodeId> &Fixed);
 

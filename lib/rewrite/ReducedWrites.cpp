@@ -1,10 +1,10 @@
-//===- lib/rewrite/ReducedWrites.cpp - what writes are made of --*- C++ -*-===//
+//===- lib/rewrite/ReducedWrites.cpp - reductions of writes -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// One walk along the order marks the tensors that lead to a reduction, and one
-// from each write back stays on these: what leads to none, such as the norm of
-// all gradients, is not walked again for each variable.
+// A forward walk marks the tensors that depend on a reduction. The backward
+// walk from each write stays on marked tensors. So it does not visit the
+// others, such as the norm of all gradients, again for each variable.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,8 +30,8 @@ public:
   std::vector<SetVector<NodeId>> run();
 
 private:
-  /// The operands that an op is element by element, or linear, in; of one that
-  /// moves elements those that are numbers with a fraction, and no indices.
+  /// The operands in which an op is elementwise or linear. For an op that moves
+  /// elements: the floating-point operands, not the indices.
   enum Follows : uint8_t { None, Each, First, SamePort, Moved };
   static Follows followsOf(StringRef Op);
 
@@ -44,8 +44,8 @@ private:
   const Graph &G;
   const ProgramFacts &Facts;
   PerOp Followed;
-  /// Demands by the tensor that is combined for all, and by the operand for
-  /// which alone it is.
+  /// Demands by the tensor that is combined for all readers, and by the operand
+  /// for which alone it is combined.
   DenseMap<uint32_t, std::vector<unsigned>> ForAll;
   DenseMap<std::pair<NodeId, unsigned>, std::vector<unsigned>> ForOne;
   std::vector<bool> Leads; ///< By output.
@@ -53,7 +53,7 @@ private:
 };
 
 ReducedWrites::Follows ReducedWrites::followsOf(StringRef Op) {
-  // Parts of variables get parts of gradients, rows those with their numbers.
+  // Parts of variables read parts of gradients, rows those of their indices.
   if (StringSwitch<bool>(Op)
           .Cases(op::Split, op::SplitV, op::Slice, op::StridedSlice, true)
           .Cases(op::Concat, op::ConcatV2, op::Pack, op::Unpack, true)
@@ -81,7 +81,7 @@ ReducedWrites::ReducedWrites(const Graph &G, const ProgramFacts &Facts)
   }
 }
 
-/// What is combined for operand \p I of \p N, or null.
+/// Returns the demands that operand \p I of \p N has, or null.
 const std::vector<unsigned> *ReducedWrites::demandsAt(NodeId N,
                                                       unsigned I) const {
   if (auto It = ForOne.find({N, I}); It != ForOne.end())

@@ -1,10 +1,10 @@
-//===- lib/rewrite/ReducedWrites.h - what writes are made of ----*- C++ -*-===//
+//===- lib/rewrite/ReducedWrites.h - reductions of writes -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which reductions the value is made of that a variable gets. The node that
-// asked for one is not always the write: a clipped gradient is asked for by
-// what computes its norm.
+// Finds the reductions from which the written value of a variable is computed.
+// The node that demands a reduction is not always the write: for a clipped
+// gradient it is the node that computes the norm.
 //
 //   g -> _Reduce --> L2Loss -> Sqrt -> RealDiv
 //              \                         |
@@ -21,18 +21,17 @@
 
 namespace graft {
 
-/// By the demands of \p Facts, which are not met yet: the variables whose
-/// writes lead up to what it combines, by ops that work element by element,
-/// move elements, or are linear in the operand that leads there, with no other
-/// reduction in between.
+/// Returns for each demand of \p Facts (none is met yet) the variables whose
+/// writes use its combined value, with no other reduction in between. The ops
+/// between are elementwise, move elements, or are linear in the operand.
 std::vector<llvm::SetVector<NodeId>> variablesOf(const Graph &G,
                                                  const ProgramFacts &Facts);
 
-/// The variables that \p Update writes.
+/// Returns the variables that \p Update writes.
 llvm::SmallVector<NodeId, 4>
 variablesWritten(const Graph &G, const VariableIndex &Vars, NodeId Update);
 
-/// What nodes are called in the input.
+/// Returns the names of \p Nodes in the input.
 std::vector<std::string> originNames(const Graph &G,
                                      llvm::ArrayRef<NodeId> Nodes);
 

@@ -1,4 +1,4 @@
-//===- lib/rewrite/ReductionReport.cpp - what is told of reductions -------===//
+//===- lib/rewrite/ReductionReport.cpp - diagnostics of reductions --------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -48,7 +48,7 @@ ReductionReport::ReductionReport(const Graph &G, const ProgramFacts &Before,
   }
 }
 
-/// Adds why nothing is known of \p Cause, and maybe what it spoils.
+/// Adds the reason of the unknown type \p Cause, and maybe how much it spoils.
 void ReductionReport::note(Diagnostic &D, const ProgramFacts &Facts,
                            NodeId Cause, bool HowMany) const {
   if (Cause == NoNode)
@@ -133,7 +133,7 @@ void ReductionReport::remarkDemands(const ProgramFacts &Facts,
   }
 }
 
-/// A write that leaves the copies of a variable as its policy asks.
+/// Warns of a write that leaves the copies of a variable as its policy asks.
 void ReductionReport::warnAsked(const ProgramFacts &Facts, NodeId N,
                                 unsigned I) const {
   bool IsSlot = I < Facts.Vars.update(G, N).NumVars;
@@ -161,7 +161,7 @@ void ReductionReport::warnAsked(const ProgramFacts &Facts, NodeId N,
     note(D, Facts, Type.Cause);
 }
 
-/// One warning for a cause, however many writes it spoils.
+/// Warns once for each cause, however many writes it spoils.
 void ReductionReport::warnWrites(const ProgramFacts &Facts) const {
   SmallVector<NodeId, 4> Causes;
   for (auto [N, I] : Facts.Types.unprovedWrites()) {
@@ -203,14 +203,14 @@ void ReductionReport::warnAssumptions(const TypeAnalysis &Types) const {
 
 static constexpr int64_t MaxGroup = 1 << 30;
 
-/// In groups of how many rows the Reshape \p N takes those of a replica, if
-/// nothing tells how many there are: 3 from [b,4] to [-1,3,4].
+/// Returns the number of rows that the Reshape \p N takes as one group, if the
+/// batch size is unknown: 3 from [b,4] to [-1,3,4].
 static int64_t groupOf(const Graph &G, const DimAnalysis &Dims, NodeId N) {
   auto From = Dims.shape(G.input(N, 0)), To = Dims.value(G.input(N, 1));
   if (!From || !To)
     return 1;
-  // What stands beside the rows, and beside what is open. A file may ask for
-  // more than anyone has.
+  // The products of the sizes other than the batch and the -1. A file may state
+  // sizes that overflow.
   int64_t Has = 1, Wants = 1;
   bool Rows = false, Open = false;
   for (DimId D : *From) {
@@ -236,7 +236,7 @@ static int64_t groupOf(const Graph &G, const DimAnalysis &Dims, NodeId N) {
   return IsKnown ? Wants / std::gcd(Has, Wants) : 1;
 }
 
-/// Rows that go in groups, as a triplet does, do so on each replica.
+/// Tells that each replica needs whole groups of rows, such as triplets.
 void ReductionReport::sayOfGroups(const ProgramFacts &Facts,
                                   unsigned Replicas) const {
   NodeId First = NoNode;
@@ -271,7 +271,7 @@ void ReductionReport::report(const ProgramFacts &Facts,
                         "so its effect may happen where the single-device step "
                         "has none, or be missing"),
          Facts, Facts.Types.type(Predicate).Cause);
-  // One replica has all rows and draws what the input draws.
+  // A single replica has all rows and the samples of the input.
   if (Replicas == 1)
     return;
   warnAssumptions(Facts.Types);
@@ -304,13 +304,13 @@ bool ReductionReport::sayOfSpread(
                   {"nodes", int64_t(Work.OnceNodes)},
                   {"bytes", std::llround(Work.Rows.Bytes)},
                   {"row-bytes", std::llround(Work.Rows.RowBytes)}};
-  // Where that began; what follows from it is not of interest.
+  // Notes only the origins, not the nodes whose type is unknown by them.
   for (const auto &[Node, Why] : Causes.take_front(3))
     Diags.addNote(Node, Why);
   return !IsError;
 }
 
-/// Whether \p N gives a variable its initial value, or one that is restored.
+/// Returns true if \p N assigns an initial or a restored value.
 static bool initializes(const Graph &G, const VariableIndex &Vars, NodeId N) {
   if (Vars.update(G, N).Kind != UpdateKind::Assign)
     return false;
@@ -337,8 +337,8 @@ void ReductionReport::warnNoGradient(const ProgramFacts &Facts) const {
       return;
     IsSpread |= This.Count == Copies::PerReplica;
     Writes |= Facts.Vars.isUpdate(G, N) && !initializes(G, Facts.Vars, N);
-    // A shared variable takes the sum, or the rows of a sparse gradient, from
-    // merge-fetches.
+    // merge-fetches gives a shared variable the sum, or the gathered rows of a
+    // sparse gradient.
     if (Facts.Vars.isUpdate(G, N) && any_of(G.dataInputs(N), [&](Endpoint E) {
           return Types.type(E).isPartial() || Types.natural(E).isPartial() ||
                  (Types.type(E).isSharded() &&

@@ -1,4 +1,4 @@
-//===- lib/rewrite/ReductionReport.h - what is told of reductions ---------===//
+//===- lib/rewrite/ReductionReport.h - diagnostics of reductions ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -23,26 +23,27 @@ struct Repair;
 
 class ReductionReport {
 public:
-  /// \p Before: of the program before any of its writes is repaired;
-  /// \p Fetched: names of tensors whose value is wanted.
+  /// \p Before are the facts before any write is repaired; \p Fetched are names
+  /// of tensors whose value is wanted.
   ReductionReport(const Graph &G, const ProgramFacts &Before,
                   llvm::ArrayRef<std::string> Fetched, DiagnosticEngine &Diags);
 
   void warnRepair(const ProgramFacts &Facts, const Repair &R) const;
-  /// Writes that would leave the copies of a variable other than each other,
-  /// one error for a cause.
+  /// Reports writes that would make the copies of a variable differ: one error
+  /// for each cause.
   void refuseDrifts(const ProgramFacts &Facts) const;
-  /// What is reduced or gathered, and which variables need it.
+  /// Remarks on each reduction or gather and the variables that need it.
   void remarkDemands(const ProgramFacts &Facts, bool OnlyGathers = false) const;
-  /// What is reduced, and what is not proved.
+  /// Remarks on the reductions; warns of values that are not proved.
   void report(const ProgramFacts &Facts, unsigned Replicas) const;
-  /// Warns if the step takes nothing from the batch to a variable.
-  /// How much of the work is spread, if not all is: a remark that is always
-  /// shown, or a warning below half, or an error below \p MinPercent. \p Causes
-  /// are nodes that no rule relates, and why. False after an error.
+  /// Tells how much of the work is distributed, if not all is: a remark that is
+  /// always shown, a warning below half, or an error below \p MinPercent.
+  /// \p Causes are nodes of unknown type, and why. Returns false after an
+  /// error.
   bool sayOfSpread(const Spread &Work,
                    llvm::ArrayRef<std::pair<std::string, std::string>> Causes,
                    unsigned MinPercent) const;
+  /// Warns if the step writes nothing of the batch to a variable.
   void warnNoGradient(const ProgramFacts &Facts) const;
 
 private:

@@ -1,4 +1,4 @@
-//===- lib/rewrite/Reductions.cpp - whose reduction it is -------*- C++ -*-===//
+//===- lib/rewrite/Reductions.cpp - variables of a reduction ----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -21,8 +21,8 @@ StringRef specName(Synchronizer::SpecType Spec) {
                                       : "auto";
 }
 
-/// A gradient passes through a clip and some arithmetic before it is applied;
-/// what goes on for longer is not followed, so that the cost of all is linear.
+/// A gradient passes through a clip and some arithmetic before it is applied.
+/// The limit on longer paths keeps the total cost linear.
 static constexpr size_t MaxSteps = 256;
 
 static bool haveOneShape(const DimAnalysis &Dims, Endpoint A, Endpoint B) {
@@ -35,8 +35,8 @@ static bool haveOneShape(const DimAnalysis &Dims, Endpoint A, Endpoint B) {
          });
 }
 
-/// Whether \p N gives the elements of what it takes another layout: the sum of
-/// what was broadcast is brought to the shape of the variable.
+/// Returns true if \p N only changes the layout of its elements: a sum over
+/// broadcast axes is brought to the shape of the variable.
 static bool keepsElements(const Graph &G, NodeId N) {
   StringRef Op = G.opName(N);
   return Op == op::Reshape || Op == op::Squeeze || Op == op::Transpose;

@@ -1,4 +1,4 @@
-//===- lib/rewrite/Reductions.h - whose reduction it is ---------*- C++ -*-===//
+//===- lib/rewrite/Reductions.h - variables of a reduction ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -12,18 +12,17 @@
 
 namespace graft {
 
-/// On a `_Reduce`: what its collective is to be called with
-/// (`communication_hint`).
+/// An attribute of `_Reduce`: the `communication_hint` of its collective.
 inline constexpr llvm::StringRef HintAttr = "hint";
 
 /// "auto", "nccl" or "ring".
 llvm::StringRef specName(Synchronizer::SpecType Spec);
 
-/// The variables that a reduced value is a gradient of.
+/// The variables that have a reduced value as their gradient.
 struct ReductionUse {
-  /// What the value reaches through tensors of the same size, by name.
+  /// Those that the value reaches through tensors of its size, by name.
   llvm::SmallVector<NodeId, 2> Variables;
-  /// What is written on them, if it is one thing.
+  /// Their synchronizer, if it is the same for all that have one.
   std::optional<Synchronizer> Sync;
 };
 
@@ -31,7 +30,7 @@ struct ReductionUse {
 ReductionUse useOfReduction(const Graph &G, const ProgramFacts &Facts,
                             Endpoint Reduced);
 
-/// Whether a variable of \p G has a synchronizer for which \p Is holds.
+/// Returns true if \p Is holds for the synchronizer of a variable of \p G.
 bool anySynchronizer(const Graph &G,
                      llvm::function_ref<bool(NodeId, const Synchronizer &)> Is);
 

@@ -16,8 +16,8 @@ using namespace llvm;
 
 namespace graft {
 
-/// How \p Var is used, if it has the rows of the batch and is read and written
-/// as a whole, outside of loops.
+/// Returns the uses of \p Var if it is read and written only as a whole,
+/// outside of loops.
 std::optional<RowVariables::Found>
 RowVariables::find(NodeId Var, const LoopInfo *Loops) const {
   Found Is{Var, Dims.batchAxis({Var, 0}), {}, {}};
@@ -35,7 +35,7 @@ RowVariables::find(NodeId Var, const LoopInfo *Loops) const {
                 !G.isOp(Var, op::VarHandleOp))) {
       Is.Reads.push_back(U.User);
     } else {
-      // A saver takes it as it is, and so does who asks whether it has a value.
+      // A saver, and a test for initialization, use it as it is.
       Other |= !Vars.isOnce(G, U.User) &&
                !(ruleOf(G.opName(U.User)).Is & trait::AsksVariable) &&
                Vars.variableOf({U.User, 0}) != Var;
@@ -46,7 +46,7 @@ RowVariables::find(NodeId Var, const LoopInfo *Loops) const {
   return Is;
 }
 
-/// Whether \p N takes a part of each row, which TensorFlow copies.
+/// Returns true if \p N slices a part of each row, which TensorFlow copies.
 bool RowVariables::takesColumns(NodeId N) const {
   if (!G.isOp(N, op::Slice))
     return false;
@@ -61,7 +61,7 @@ bool RowVariables::takesColumns(NodeId N) const {
   return false;
 }
 
-/// \p Uses of \p E take the share of a replica.
+/// Has \p Uses of \p E read the shard of a replica.
 void RowVariables::share(Endpoint E, int Axis, ArrayRef<Use> Uses) {
   NodeId N = insertSplit(G, G.name(E.Node) + "/split", E, Axis);
   for (Use U : Uses)
@@ -69,9 +69,9 @@ void RowVariables::share(Endpoint E, int Axis, ArrayRef<Use> Uses) {
   Splits.push_back(N);
 }
 
-/// \p N, which sees what was written to \p Var, is computed once: it needs the
-/// rows of all replicas, and they take theirs of what it gives. It stays where
-/// the memory of the variable is.
+/// Makes \p N unreplicated, because it sees a write to \p Var: it needs the
+/// rows of all replicas, and they read their shards of its results. Colocates
+/// it with the memory of the variable.
 void RowVariables::keepOnce(NodeId N, NodeId Var) {
   if (!Kept.insert(N))
     return;
@@ -82,7 +82,7 @@ void RowVariables::keepOnce(NodeId N, NodeId Var) {
   }
   for (unsigned I = 0; I < G.node(N).NumData; ++I) {
     Endpoint E = G.input(N, I);
-    // It may read the share of another variable's rows, which is new.
+    // It may read a new split of another variable.
     int Axis = G.isOp(E.Node, ToReplicasOp)
                    ? static_cast<int>(G.intAttr(E.Node, "axis").value_or(-1))
                    : Dims.batchAxis(E);

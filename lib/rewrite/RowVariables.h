@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A variable may have a row for each example of the batch: the state that a
-// recurrence goes on with in the next step, or a vector that is learned for
-// each place in the batch. It stays once. What is read of it is split like a
-// feed, and what the replicas have for it is put together before it is written:
+// A variable may have a row for each example of the batch: the state with which
+// a recurrence continues in the next step, or a vector that is learned for each
+// position in the batch. It stays unreplicated. Its reads are split like a
+// feed, and the shards of replicas are concatenated before a write:
 //
 //     read = Identity(v)              read = Identity(v)
 //     h = Cell(x, read)               read/split = _ToReplicas(read)
@@ -13,8 +13,8 @@
 //                                     h/merged = _FromReplicas(h) concat
 //                                     Assign(v, h/merged)
 //
-// What takes a reference after an update sees what was written, which a share
-// that was taken before is not: it is computed once, of all rows.
+// A reader that uses a reference after an update sees the written value, which
+// an earlier split does not have. It is computed once, from all rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,12 +33,11 @@ public:
   RowVariables(Graph &G, const VariableIndex &Vars, const DimAnalysis &Dims)
       : G(G), Vars(Vars), Dims(Dims), Late(G, Vars) {}
 
-  /// Splits what is read of the variables that have the rows of the batch, as
-  /// the sizes say, unless they are used in another way; returns what was
-  /// inserted.
+  /// Splits the reads of variables that have a batch axis in \p Dims, unless
+  /// they have other uses. Returns the splits.
   std::vector<NodeId> split();
-  /// Puts together what replicas write to them, when it is known who runs per
-  /// replica.
+  /// Concatenates the values that replicas write to them. Call it when the
+  /// copies of nodes are known.
   void merge();
 
 private:
@@ -57,11 +56,11 @@ private:
 
   Graph &G;
   const VariableIndex &Vars;
-  const DimAnalysis &Dims; ///< Of the graph before.
+  const DimAnalysis &Dims; ///< Those before split().
   LateReads Late;
   std::vector<NodeId> Splits;
   llvm::SetVector<NodeId> Kept;
-  /// Inputs that must be those of all replicas, with the axis of their rows.
+  /// Operands that need the rows of all replicas, with their batch axis.
   std::vector<std::pair<Use, int>> Wholes;
 };
 

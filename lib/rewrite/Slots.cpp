@@ -1,4 +1,4 @@
-//===- lib/rewrite/Slots.cpp - where shared variables are -----------------===//
+//===- lib/rewrite/Slots.cpp - devices of shared variables ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -17,7 +17,7 @@ using namespace llvm;
 
 namespace graft {
 
-/// The synchronizer as it is written on \p Var; empty without one.
+/// Returns the synchronizer attribute of \p Var; empty if there is none.
 static StringRef written(const Graph &G, NodeId Var) {
   if (!(G.node(Var).Flags & NF_MayHaveGraft))
     return "";
@@ -90,7 +90,7 @@ std::optional<std::string> destinationOf(const Graph &G, NodeId Var,
     return Fail(HasTask
                     ? "names a job and a task, but the replicas' devices do not"
                     : "names no job and task, but the replicas' devices do");
-  // A device can be written in two ways: as the replicas have it.
+  // A device name has two spellings: use that of the mesh.
   for (const std::string &Of : Devices.Devices)
     if (auto Its = DeviceName::parse(Of); Its && Its->str() == Device->str())
       return Of;

@@ -1,4 +1,4 @@
-//===- lib/rewrite/Slots.h - where shared variables are ---------*- C++ -*-===//
+//===- lib/rewrite/Slots.h - devices of shared variables --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -17,20 +17,20 @@
 namespace graft {
 
 /// Calls \p Do with each op that updates a variable with slots, the variable
-/// and one of the slots, until it says false. Whether it never did.
+/// and one of the slots, until it returns false. Returns true if it never did.
 bool forEachSlot(
     const Graph &G, const VariableIndex &Vars,
     llvm::function_ref<bool(NodeId Update, NodeId Var, NodeId Slot)> Do);
 
-/// An op that updates a variable with its slots takes all of them from one
-/// place: gives slots the policy and the synchronizer of the variable that they
-/// are updated with. A slot of two variables that differ in them is an error.
-/// Sets \p Changed if it wrote something.
+/// Gives slots the policy and the synchronizer of the variable that an op
+/// updates them with: such an op needs all of them on one device. Reports an
+/// error for a slot of two variables that differ in these. Sets \p Changed if
+/// it wrote any.
 bool slotsFollow(Graph &G, const VariableIndex &Vars, bool &Changed,
                  DiagnosticEngine &Diags);
 
-/// The device that the synchronizer of \p Var asks for, empty if it asks for
-/// none; nothing after an error.
+/// Returns the destination in the synchronizer of \p Var, empty if there is
+/// none; nullopt after an error.
 std::optional<std::string> destinationOf(const Graph &G, NodeId Var,
                                          const Mesh &Devices,
                                          DiagnosticEngine &Diags);

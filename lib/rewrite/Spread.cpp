@@ -1,4 +1,4 @@
-//===- lib/rewrite/Spread.cpp - how much of a step is spread ----*- C++ -*-===//
+//===- lib/rewrite/Spread.cpp - the distributed share of a step -*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -19,7 +19,7 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-/// Adds what all replicas have together of \p E.
+/// Adds the size of the global value of \p E.
 void addRows(const Graph &G, const DimAnalysis &Dims, Joined &To, Endpoint E) {
   double Bytes = bytesOf(G.outputType(E));
   auto Shape = Dims.shape(E);
@@ -42,7 +42,7 @@ void addRows(const Graph &G, const DimAnalysis &Dims, Joined &To, Endpoint E) {
     (PerRow ? To.RowBytes : To.Bytes) += Bytes;
 }
 
-/// Whether \p N joins rows for what is computed once.
+/// Returns true if \p N concatenates rows for an unreplicated node.
 bool joinsForOnce(const Graph &G, NodeId N) {
   return G.node(N).Kind == Inserted::Merge &&
          G.stringAttr(N, CombineAttr) == combine::Concat &&

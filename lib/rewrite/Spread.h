@@ -1,4 +1,4 @@
-//===- lib/rewrite/Spread.h - how much of a step is spread ------*- C++ -*-===//
+//===- lib/rewrite/Spread.h - the distributed share of a step ---*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -11,22 +11,21 @@
 
 namespace graft {
 
-/// The rows that replicas have and that are joined for what is computed once.
+/// The shards that are concatenated for unreplicated nodes.
 struct Joined {
-  double Bytes = 0;     ///< A step, where sizes are known.
-  double RowBytes = 0;  ///< For each row of the batch, where that is not known.
-  unsigned Unknown = 0; ///< Tensors of which no more is known.
+  double Bytes = 0;     ///< Per step, of tensors of known size.
+  double RowBytes = 0;  ///< Per row of the batch, of the others.
+  unsigned Unknown = 0; ///< The number of tensors of unknown size.
 
-  /// "1.20 MB gathered a step", or nothing.
+  /// Returns "1.20 MB gathered a step", or "".
   std::string str() const;
 };
 
-/// The work that updates of variables need and that grows with the rows: in
-/// operations for one row of the batch, as far as sizes are known; an axis of
-/// unknown size counts as one.
+/// The work that grows with the rows and that updates of variables need, in
+/// operations for one row of the batch. An axis of unknown size counts as one.
 struct Spread {
-  double Split = 0; ///< Of what replicas compute for their rows.
-  double Once = 0;  ///< Of what is computed once, for all rows.
+  double Split = 0; ///< Work of replicas on their shards.
+  double Once = 0;  ///< Work of unreplicated nodes, on all rows.
   unsigned OnceNodes = 0;
   Joined Rows;
 
@@ -34,8 +33,7 @@ struct Spread {
   double share() const { return Split + Once > 0 ? Split / (Split + Once) : 1; }
 };
 
-/// Unless it \p IsWanted in any case, nothing is counted where nothing is
-/// computed once.
+/// Returns zeros if no node is computed once, unless it \p IsWanted anyway.
 Spread spreadOf(const Graph &G, const ProgramFacts &Facts, bool IsWanted);
 
 } // namespace graft

@@ -13,9 +13,9 @@
 
 namespace graft {
 
-/// Makes of the `_Gather` \p N of tensors with \p Rank axes what
-/// lib/program/forms/LengthGather.h says. \p Gather(tensor, suffix of a name)
-/// adds the members of a collective, a gate, and what is read behind it.
+/// Turns the `_Gather` \p N of tensors with \p Rank axes into the form of
+/// lib/program/forms/LengthGather.h. \p Gather(tensor, suffix of a name) adds
+/// the members of a collective, a barrier, and the node that reads the result.
 void gatherByLengths(
     Graph &G, NodeId N, int64_t Rank,
     llvm::function_ref<Endpoint(Endpoint, llvm::StringRef)> Gather);

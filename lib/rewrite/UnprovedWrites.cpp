@@ -33,8 +33,8 @@ private:
   void repairSegments(Endpoint Rows, bool Adds, StringRef Text);
   void repairValue(NodeId N, unsigned I);
   Endpoint nearestGradient(Endpoint E) const;
-  /// Whether \p N gives the rows that it takes, with other elements: sums, and
-  /// products with what is not rows.
+  /// Returns true if \p N keeps the rows of its operand and changes their
+  /// elements: sums, and products with tensors that are not rows.
   bool changesElements(NodeId N) const {
     uint32_t Is = ruleOf(G.opName(N)).Is;
     return Is & trait::KeepsRowOrder && !(Is & trait::RegroupsRows);
@@ -47,11 +47,11 @@ private:
   LocalRuns Local;
   std::vector<Repair> Repairs;
   std::vector<Repair> Named; ///< For gradients that the input names.
-  DenseSet<NodeId> Segments; ///< That have a repair.
+  DenseSet<NodeId> Segments; ///< Those that have a repair.
 };
 
-/// Whether the input names the gradient of \p Var, whatever its optimizer is
-/// made of, and it is that which is not proved: then it is what is repaired.
+/// Returns true if the input names the gradient of \p Var and that gradient is
+/// not proved. It is then repaired, whatever ops the optimizer consists of.
 bool RepairFinder::isNamed(NodeId Var) {
   for (const NamedGradient &Gradient : M.Gradients) {
     auto V = G.findEndpoint(Gradient.Variable);
@@ -72,8 +72,8 @@ bool RepairFinder::isNamed(NodeId Var) {
   return false;
 }
 
-/// The tensor whose mean gives that of \p E, as near to a gradient as sums and
-/// factors that all replicas have lead.
+/// Returns the tensor nearest to a gradient whose mean determines that of \p E.
+/// Goes back through sums and through factors that are equal on all replicas.
 Endpoint RepairFinder::nearestGradient(Endpoint E) const {
   for (;;) {
     NodeId N = E.Node;
@@ -90,7 +90,7 @@ Endpoint RepairFinder::nearestGradient(Endpoint E) const {
       }
     if (From < 0 || Facts.Types.localPredicate(N))
       return E;
-    // What only changes the elements of rows, and is linear in this operand.
+    // Go on only if N keeps the rows and is linear in this operand.
     if (!changesElements(N) || G.isOp(N, op::IdentityN) ||
         (ruleOf(G.opName(N)).Is & trait::LinearInFirst && From != 0))
       return E;
@@ -102,8 +102,8 @@ Endpoint RepairFinder::nearestGradient(Endpoint E) const {
   }
 }
 
-/// A write of rows by index: the rows and the indices of all replicas, so that
-/// they stay as many.
+/// Repairs a write of rows by index: gathers rows and indices, so that their
+/// numbers stay equal.
 void RepairFinder::repairRows(NodeId N) {
   UpdateDef U = Facts.Vars.update(G, N);
   unsigned RowsAt = static_cast<uint8_t>(U.Grad),
@@ -142,8 +142,8 @@ void RepairFinder::repairRows(NodeId N) {
   }
 }
 
-/// Indices that occur several times were added up, by those of all replicas: so
-/// must be \p Rows, which are of as many.
+/// Rows with equal indices were summed by the indices of all replicas. So
+/// gathers the operands of the sums from which \p Rows are computed.
 void RepairFinder::repairSegments(Endpoint Rows, bool Adds, StringRef Text) {
   std::vector<Endpoint> Work{Rows};
   DenseSet<NodeId> Seen;
@@ -169,7 +169,7 @@ void RepairFinder::repairSegments(Endpoint Rows, bool Adds, StringRef Text) {
   }
 }
 
-/// A write of a whole value: the mean of what is nearest to a gradient.
+/// Repairs a write of a whole value: the mean of the nearest gradient.
 void RepairFinder::repairValue(NodeId N, unsigned I) {
   Endpoint Source = G.input(N, I);
   if (!isFloating(G.outputType(Source)))
@@ -186,7 +186,7 @@ void RepairFinder::repairValue(NodeId N, unsigned I) {
                G.name(Source.Node))});
 }
 
-/// Drops reductions of what all replicas have when the others are there.
+/// Drops reductions of values that other repairs make equal on all replicas.
 void RepairFinder::dropSpared() {
   DenseMap<NodeId, SmallVector<size_t, 1>> By;
   for (size_t I = 0; I < Repairs.size(); ++I)

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Replicas write a value of which no type rule says how it relates to that of
-// the single-device step. Either the aggregation of the variable says what to
-// make of it, or the mean is taken of what is nearest to a gradient; of rows
-// and their indices both are gathered:
+// Repairs writes of values that no type rule relates to the single-device step.
+// The aggregation of the variable is used if there is one; else the mean of the
+// tensor that is nearest to a gradient. Rows and their indices are both
+// gathered:
 //
 //     d = Mul*(Where*(x), lr)            w/reduce = _Reduce*(Where*(x))
 //     AssignSubVariableOp*(w, d)    →    d = Mul*(w/reduce, lr)
@@ -32,13 +32,13 @@ struct Repair {
   std::string Text; ///< The warning; empty if another repair has it.
 };
 
-/// What to insert for the unproved writes of \p M, in this order: with
-/// \p OnlyNamed, for those only whose gradient the input names.
+/// Returns the repairs to insert for the unproved writes of \p M, in this
+/// order. With \p OnlyNamed, only those of gradients that the input names.
 std::vector<Repair> findRepairs(const Module &M, const ProgramFacts &Facts,
                                 bool OnlyNamed);
 
-/// Reduces, or takes from replica 0, what unproved writes take whose variable
-/// has an aggregation. Returns whether anything was inserted.
+/// Reduces the unproved values of writes to variables with an aggregation, or
+/// takes them from replica 0. Returns true if it inserted anything.
 bool aggregateWrites(Graph &G, const ProgramFacts &Facts,
                      DiagnosticEngine &Diags);
 

@@ -1,8 +1,8 @@
-//===- lib/rewrite/VariableRules.cpp - which policy which variable has ----===//
+//===- lib/rewrite/VariableRules.cpp - policies of variables --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where TensorFlow refuses the same, the message has its words.
+// A message uses the words of TensorFlow if TensorFlow has the same error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -78,7 +78,7 @@ bool give(Graph &G, NodeId Var, Plan P, DiagnosticEngine &Diags) {
   return true;
 }
 
-/// Slots follow the variable that an op updates them with.
+/// Gives slots the plan of the variable that their op updates.
 bool giveSlots(Graph &G, const VariableIndex &Vars,
                const DenseMap<NodeId, Plan> &Plans, DenseSet<NodeId> &Named,
                DiagnosticEngine &Diags) {
@@ -98,8 +98,8 @@ bool giveSlots(Graph &G, const VariableIndex &Vars,
                 [&](NodeId Slot) { return give(G, Slot, Slots[Slot], Diags); });
 }
 
-/// One op cannot update a variable that each replica has with one that all of
-/// them share.
+/// Reports an op that updates a per-replica variable together with a shared
+/// one.
 bool checkSlots(const Graph &G, const VariableIndex &Vars,
                 const DenseSet<NodeId> &Named, DiagnosticEngine &Diags) {
   return forEachSlot(G, Vars, [&](NodeId Update, NodeId Var, NodeId Slot) {
@@ -173,9 +173,9 @@ bool applyDeclaredRules(Module &M, Policy Default, DiagnosticEngine &Diags) {
   enum : uint64_t { Auto, None, OnWrite, OnRead };
   DenseMap<NodeId, Plan> Plans;
   bool Good = true;
-  // Strategies of TensorFlow have no scatter for what is synchronized on read,
-  // and tf.metrics.mean_per_class_accuracy declares such variables: they are
-  // variables like any other.
+  // Strategies of TensorFlow have no scatter for sync-on-read variables, but
+  // tf.metrics.mean_per_class_accuracy declares such variables. They are
+  // treated as ordinary ones.
   std::optional<VariableIndex> Vars;
   auto IsScattered = [&](NodeId Var) {
     if (!Vars)

@@ -1,4 +1,4 @@
-//===- lib/rewrite/Work.cpp - how much an op has to do --------------------===//
+//===- lib/rewrite/Work.cpp - counts the work of an op --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -40,7 +40,7 @@ double WorkCounter::axis(Endpoint E, int FromEnd) const {
 }
 
 double WorkCounter::bytes(Endpoint E) const {
-  // A string, or a handle, is as long as some.
+  // A guess for strings and handles.
   constexpr double Unknown = 16;
   unsigned Bytes = bytesOf(G.outputType(E));
   return elements(E) * (Bytes == 0 ? Unknown : Bytes);
@@ -58,7 +58,7 @@ double WorkCounter::operations(NodeId N) const {
     return Count * axis(G.input(N, 0), Flag("transpose_a") ? 2 : 1);
   if (Op.starts_with(op::BatchMatMul))
     return Count * axis(G.input(N, 0), Flag("adj_x") ? 2 : 1);
-  // A filter ends with the channels that it gives.
+  // The last axis of a filter is its output channels.
   auto Taps = [&](Endpoint Filter) {
     return elements(Filter) / axis(Filter, 1);
   };

@@ -1,4 +1,4 @@
-//===- lib/rewrite/Work.h - how much an op has to do ------------*- C++ -*-===//
+//===- lib/rewrite/Work.h - counts the work of an op ------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -11,18 +11,16 @@
 
 namespace graft {
 
-/// Operations and bytes, as far as sizes are known; an axis of unknown size
-/// counts as one.
+/// Counts operations and bytes. An axis of unknown size counts as one.
 class WorkCounter {
 public:
-  /// Of one row of the batch, or of all rows where the graph says how many
-  /// there are.
+  /// Counts one row of the batch, or all rows if the graph states their number.
   enum Rows : uint8_t { OneRow, AllRows };
 
   WorkCounter(const Graph &G, const DimAnalysis &Dims, Rows Of = OneRow)
       : G(G), Dims(Dims), Of(Of) {}
 
-  /// At least one for each element of a result.
+  /// Counts at least one for each element of a result.
   double operations(NodeId N) const;
   double elements(Endpoint E) const;
   double bytes(Endpoint E) const;

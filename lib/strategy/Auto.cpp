@@ -2,9 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Greedy: the variables with the most bytes choose first, each what makes the
-// predicted step the shortest, given what was chosen before. Where several are
-// equal, since another link is the busiest by far, what moves fewer bytes wins.
+// Greedy: the variables with the most bytes choose first. Each takes the choice
+// with the shortest predicted step, given the choices before. Several may be
+// equal if another link is the busiest by far: then the one that moves fewer
+// bytes wins.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,7 +63,7 @@ private:
   Traffic Now;
 };
 
-/// One for each server, if each has as many bytes as a part must have.
+/// Returns one part per server, if each part has the minimum size.
 unsigned AutoBuilder::numParts(const VariableRow &Row) const {
   if (Row.Shape.empty() || Row.Shape[0] < 2)
     return 1;
@@ -141,7 +142,7 @@ StrategyRecord buildAuto(ArrayRef<VariableRow> Variables,
   for (size_t I : Order)
     Builder.choose(Variables[I], I, R.Variables[I]);
 
-  // What is best for each is not always best for all.
+  // The best choice for each variable is not always the best for all.
   CostModel Model(Spec);
   double Least = Model.predict(Variables, R).Seconds;
   for (const std::string &Name : builderNames()) {

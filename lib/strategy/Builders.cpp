@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// AutoDist's strategy builders. They depart from it where it is of no use: a
-// variable in parts has not one part for each row when the number of its rows
-// is a prime, one server gets variables whole, and random choices are those of
-// a seed, the same on every platform.
+// AutoDist's strategy builders, with these differences: a variable whose number
+// of rows is a prime does not get one part for each row, a single server gets
+// variables whole, and random choices follow from a seed, the same on every
+// platform.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@ class Generator {
 public:
   explicit Generator(uint64_t Seed) : State(Seed) {}
 
-  /// A number below \p Bound.
+  /// Returns a number below \p Bound.
   size_t below(size_t Bound) {
     State += 0x9e3779b97f4a7c15;
     uint64_t Z = State;
@@ -43,7 +43,7 @@ private:
   uint64_t State;
 };
 
-/// The servers and the bytes that each has by now.
+/// The servers and the bytes on each so far.
 class Loads {
 public:
   explicit Loads(std::vector<std::string> Names)
@@ -54,8 +54,8 @@ public:
 
   size_t size() const { return Servers.size(); }
 
-  /// At most \p Count servers, those with the fewest bytes first; of equals,
-  /// the first is first.
+  /// Returns at most \p Count servers, those with the fewest bytes first; equal
+  /// ones in their order.
   std::vector<size_t> emptiest(size_t Count) const {
     std::vector<size_t> Order;
     for (auto It = ByBytes.begin(); It != ByBytes.end() && Order.size() < Count;
@@ -64,7 +64,7 @@ public:
     return Order;
   }
 
-  /// Puts \p Sizes on servers \p On in turn, and says where each is.
+  /// Puts \p Sizes on the servers \p On in turn. Returns the server of each.
   std::vector<std::string> add(ArrayRef<size_t> On, ArrayRef<uint64_t> Sizes) {
     std::vector<std::string> Where;
     Where.reserve(Sizes.size());
@@ -86,17 +86,17 @@ private:
 
 enum class Shards : uint8_t { Even, Uneven };
 
-/// What all builders share.
+/// The state that all builders share.
 class Build {
 public:
   Build(const ResourceSpec &Spec, const BuilderOptions &O)
       : O(O), Servers(O.Servers.empty() ? Spec.hostDevices() : O.Servers),
         Random(O.Seed) {}
 
-  /// Whether there are machines that do nothing but serve variables.
+  /// Returns true if there are machines that only serve variables.
   bool hasJob() const { return !O.Servers.empty(); }
 
-  /// On the server with the fewest bytes, or on the first one.
+  /// Puts the variable on the first server or, if greedy, the emptiest one.
   void onServer(const VariableRow &Row, bool Greedy, VariableStrategy &V) {
     std::vector<size_t> On{0};
     if (Greedy)
@@ -113,7 +113,7 @@ public:
     V.Why = formatv("group {0}", V.Sync.Group);
   }
 
-  /// In parts along \p Axis; false if it stays whole.
+  /// Partitions the variable along \p Axis. Returns false if it stays whole.
   bool cut(const VariableRow &Row, unsigned Axis, Shards How,
            VariableStrategy &V) {
     unsigned Parts = numShards(Row, Axis, How);
@@ -124,8 +124,8 @@ public:
     return true;
   }
 
-  /// Parts on servers, those with the fewest bytes first, and again if
-  /// there are more parts than servers.
+  /// Puts the parts on servers, those with the fewest bytes first, and starts
+  /// again if there are more parts than servers.
   void partsOnServers(const VariableRow &Row, unsigned Axis,
                       VariableStrategy &V) {
     int64_t Size = Row.Shape[Axis];
@@ -148,8 +148,8 @@ public:
                     V.Parts.back().Group);
   }
 
-  /// An axis with more than one row; rows of a sparse variable are along the
-  /// first.
+  /// Returns an axis with more than one row; a sparse variable has its rows
+  /// along the first axis.
   unsigned randomAxis(const VariableRow &Row) {
     SmallVector<unsigned, 4> Axes;
     for (const auto &[Axis, Size] : enumerate(Row.Shape))
@@ -158,7 +158,7 @@ public:
     return Row.Sparse || Axes.empty() ? 0 : Axes[Random.below(Axes.size())];
   }
 
-  /// Whether there are servers to spread over.
+  /// Returns true if there are several servers.
   bool hasServers() {
     if (Servers.size() > 1)
       return true;
@@ -167,7 +167,7 @@ public:
   }
 
   void skipGroup() { ++Counted; }
-  /// Why the last variable is not in parts; taken by the remark.
+  /// Returns why the last variable is not partitioned, for the remark.
   std::string takeWhole() { return std::exchange(Whole, ""); }
 
 private:
@@ -197,8 +197,8 @@ private:
   std::string Whole;
 };
 
-/// AutoDist's number of parts is the least number from 2 on that divides the
-/// size, or, for uneven parts, that does not.
+/// Returns AutoDist's number of parts: the least number from 2 on that divides
+/// the size or, for uneven parts, does not divide it.
 unsigned Build::numShards(const VariableRow &Row, unsigned Axis, Shards How) {
   if (Row.Shape.empty() || Row.Bytes == 0 || Row.Shape[Axis] < 2) {
     Whole = Row.Bytes == 0 && Row.Shape.empty() ? "its shape is not known"
@@ -218,14 +218,14 @@ unsigned Build::numShards(const VariableRow &Row, unsigned Axis, Shards How) {
   for (uint64_t N = 2; N <= Most; ++N)
     if ((Size % N == 0) == (How == Shards::Even))
       return N;
-  // A prime, or a number of large factors; or nothing but even parts.
+  // The size is a prime or has only large factors, or all parts would be even.
   return 2;
 }
 
-/// A strategy by its name.
+/// A strategy and its name.
 struct Builder {
   StrategyTraits Traits;
-  /// Decides of one variable; null: buildAuto decides of all together.
+  /// Decides about one variable; null: buildAuto decides about all together.
   void (*Make)(Build &, const VariableRow &, VariableStrategy &);
 };
 
@@ -276,13 +276,13 @@ void randomAxisPartitionAllReduce(Build &B, const VariableRow &Row,
   partsAllReduced(B, Row, B.randomAxis(Row), V);
 }
 
-/// Dense gradients by all-reduce; rows to the server that has the variable, and
-/// from it: a proxy, which takes the whole variable after each update, is made
-/// on request only.
+/// Reduces dense gradients by all-reduce and sends rows to the server of the
+/// variable. A proxy would fetch the whole variable after each update, so it is
+/// made on request only.
 void parallax(Build &B, const VariableRow &Row, VariableStrategy &V) {
   if (!Row.Sparse)
     return B.allReduced(Row, V);
-  // Its place among the variables counts all the same.
+  // It counts as a member of a group all the same.
   B.skipGroup();
   B.onServer(Row, /*Greedy=*/true, V);
   V.Why = "its gradient is rows; " + V.Why;

@@ -12,14 +12,14 @@
 
 namespace graft {
 
-/// Numbers that builders use.
+/// The options of builders.
 struct BuilderOptions {
-  uint64_t Seed = 0; ///< Of random choices.
-  /// The least size of a part: that of TensorFlow's
+  uint64_t Seed = 0; ///< The seed of random choices.
+  /// The minimum size of a part, as in TensorFlow's
   /// min_max_variable_partitioner.
   uint64_t MinShardBytes = 256 << 10;
   unsigned MaxShards = 16;
-  bool LocalReplication = false; ///< Proxies of variables on servers.
+  bool LocalReplication = false; ///< Read variables on servers through proxies.
   unsigned GroupSize = 128;      ///< Variables of an all-reduce group.
   Synchronizer::SpecType Spec = Synchronizer::Auto;
   Synchronizer::CompressorType Compressor = Synchronizer::None;
@@ -27,12 +27,12 @@ struct BuilderOptions {
   std::vector<std::string> Servers;
 };
 
-/// What is known of a strategy before it sees a variable.
+/// The properties of a strategy before it sees a variable.
 struct StrategyTraits {
   llvm::StringLiteral Name;
-  /// It may have variables in parts.
+  /// Set if it may partition variables.
   bool Cuts;
-  /// The one policy of all variables, if it says no more without options.
+  /// The one policy of all variables, if it decides no more without options.
   Policy ForAll = Policy::None;
 };
 
@@ -42,10 +42,10 @@ struct StrategyTraits {
 /// of AutoDist's (lib/strategy/Plan.h).
 std::vector<std::string> builderNames();
 
-/// The traits of the builder \p Name; null: there is none.
+/// Returns the traits of the builder \p Name, or null if there is none.
 const StrategyTraits *findBuilder(llvm::StringRef Name);
 
-/// The record that the builder \p Name, a known one, makes. \p Spec has at
+/// Returns the record of the builder \p Name, which must exist. \p Spec has at
 /// least one node.
 StrategyRecord buildStrategy(llvm::StringRef Name,
                              llvm::ArrayRef<VariableRow> Variables,

@@ -22,7 +22,7 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-/// `file:line:column: what` of `[line:column, byte=n]: what`.
+/// Turns `[line:column, byte=n]: what` into `file:line:column: what`.
 std::string jsonMessage(Error E, StringRef File) {
   std::string Message = toString(std::move(E));
   StringRef Rest = Message;
@@ -32,19 +32,19 @@ std::string jsonMessage(Error E, StringRef File) {
   return (File + ":" + Place.split(',').first + ": " + What).str();
 }
 
-/// Objects and lists inside each other; a cluster needs three.
+/// The maximum depth of nested objects and lists; a cluster needs three.
 constexpr size_t MaxDepth = 64;
 
-/// Refuses what the parser takes although it should not: nesting that would end
-/// its stack, and a key that an object has twice, of which one would be lost.
-/// What is no JSON is left to it.
+/// Refuses input that the parser should not accept: nesting that would overflow
+/// its stack, and a repeated key of an object, of which it would lose one. The
+/// parser itself refuses other malformed input.
 Error checkJson(StringRef Text, StringRef File) {
   auto Fail = [&](size_t At, const Twine &What) {
     StringRef Before = Text.take_front(At);
     return failure(File + ":" + Twine(Before.count('\n') + 1) + ":" +
                    Twine(At - (Before.rfind('\n') + 1) + 1) + ": " + What);
   };
-  std::vector<StringSet<>> Open; ///< The keys of each; of a list none.
+  std::vector<StringSet<>> Open; ///< The keys of each object; none for a list.
   for (size_t I = 0; I < Text.size(); ++I) {
     char C = Text[I];
     if (C == '{' || C == '[') {
@@ -140,7 +140,7 @@ Expected<ClusterSpec> parseCluster(StringRef Text, StringRef File) {
                           "{\"worker\": [\"host:port\", ...]}}");
   ClusterSpec Result;
   StringSet<> Addresses;
-  // Objects are hashed: in the order of names, so that messages stay the same.
+  // Objects are hashed: jobs are sorted, so that messages stay the same.
   std::map<StringRef, const json::Value *> Sorted;
   for (const auto &[Name, Value] : *Jobs)
     Sorted[Name] = &Value;
@@ -193,9 +193,9 @@ static bool isLocal(const DeviceName &D) {
   return D.Job.empty() || D.Job == "localhost";
 }
 
-/// All workers have the same devices, of each type from 0 on.
+/// Checks that all workers have the same devices, of each type from 0 on.
 static Error checkWorkers(ArrayRef<DeviceName> Devices) {
-  // Devices of a type, by job and task.
+  // Devices by type, then by job and task.
   std::map<std::string,
            std::map<std::pair<std::string, unsigned>, std::vector<unsigned>>>
       Types;
@@ -207,7 +207,7 @@ static Error checkWorkers(ArrayRef<DeviceName> Devices) {
   for (auto &[Type, Places] : Types) {
     const auto &[First, Model] = *Places.begin();
     for (const auto &[Job, Count] : Tasks)
-      // A task that is left out is one without devices.
+      // A task that is not listed has no devices.
       for (unsigned Task = 0; Task < Count; ++Task) {
         auto It = Places.find({Job, Task});
         size_t Size = It == Places.end() ? 0 : It->second.size();
@@ -237,7 +237,7 @@ Expected<std::vector<std::string>> checkDevices(ArrayRef<std::string> List) {
   std::vector<DeviceName> Devices;
   StringSet<> Seen;
   for (const std::string &Text : List) {
-    // An empty list is one empty name to the command line.
+    // The command line makes an empty list one empty name.
     if (Text.empty() && List.size() == 1)
       break;
     auto Device = DeviceName::parse(Text);

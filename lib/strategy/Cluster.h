@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which devices replicas run on, when a list or the description of a cluster
-// says so. The rules are those of TensorFlow's MirroredStrategy, and so are the
-// words of its messages; it accepts some lists in graph mode that are refused
-// here, since the graph would not be what was asked for.
+// The devices of replicas, from a list or the description of a cluster. The
+// rules and the words of messages are those of TensorFlow's MirroredStrategy.
+// It accepts some lists in graph mode that are refused here, since the graph
+// would not do what was asked for.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,36 +23,36 @@
 
 namespace graft {
 
-/// What `TF_CONFIG` holds.
+/// The contents of `TF_CONFIG`.
 struct ClusterSpec {
   /// `host:port` of each task, by job.
   std::map<std::string, std::vector<std::string>> Jobs;
-  /// The task that reads it, if it says so.
+  /// The task that reads it, if it is named.
   std::string TaskType;
   std::optional<unsigned> TaskIndex;
 };
 
 /// Parses `{"cluster": {"worker": ["host:port", ...]}, "task": {...}}`. A port
-/// 0 stands for one that is free, and then there need be no host. An error says
-/// where in \p File it is, and line and column if it is one of JSON.
+/// 0 stands for any free port and needs no host. An error names \p File, and
+/// line and column if it is a JSON error.
 llvm::Expected<ClusterSpec> parseCluster(llvm::StringRef Text,
                                          llvm::StringRef File);
 
-/// The cluster in the file \p File.
+/// Reads the cluster in the file \p File.
 llvm::Expected<ClusterSpec> readCluster(llvm::StringRef File);
 
-/// The tasks that train, `/job:worker/task:0` and so on: the chief first.
+/// Returns the tasks that train, `/job:worker/task:0` ...: the chief first.
 std::vector<std::string> trainingTasks(const ClusterSpec &Cluster);
 
-/// The devices of parameter servers, `/job:ps/task:0/device:CPU:0` and so on.
+/// Returns the devices of parameter servers, `/job:ps/task:0/device:CPU:0` ...
 std::vector<std::string> serverDevices(const ClusterSpec &Cluster);
 
-/// Full names of the devices in \p List, one for each replica, or why they
-/// cannot be.
+/// Returns the full names of the devices in \p List, one for each replica, or
+/// an error if they cannot be used.
 llvm::Expected<std::vector<std::string>>
 checkDevices(llvm::ArrayRef<std::string> List);
 
-/// Whether \p Devices are of more than one task.
+/// Returns true if \p Devices belong to more than one task.
 bool areOfSeveralTasks(llvm::ArrayRef<std::string> Devices);
 
 } // namespace graft

@@ -1,4 +1,4 @@
-//===- lib/strategy/Cost.cpp - what a strategy costs ------------*- C++ -*-===//
+//===- lib/strategy/Cost.cpp - the cost of a strategy -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -79,7 +79,7 @@ CostModel::CostModel(const ResourceSpec &Spec, LinkSpeeds Speeds)
 CostModel::Place CostModel::placeOf(StringRef Device) const {
   if (auto It = Places.find(Device); It != Places.end())
     return It->second;
-  // The first replica's.
+  // An unknown device is that of the first replica.
   return {0, true, Spec.Nodes[0].Gpus.empty()};
 }
 
@@ -95,8 +95,8 @@ Traffic CostModel::none() const {
   return T;
 }
 
-/// Every replica ends with the sum of all: a reduce-scatter and an all-gather
-/// inside of each machine, between them a ring over the machines.
+/// Adds an all-reduce: a reduce-scatter and an all-gather inside each machine,
+/// between them a ring over the machines.
 void CostModel::addRing(Traffic &T, double Bytes) const {
   auto Nodes = static_cast<double>(Spec.Nodes.size());
   double Between = 2 * (Nodes - 1) / Nodes * Bytes;
@@ -107,7 +107,7 @@ void CostModel::addRing(Traffic &T, double Bytes) const {
   }
 }
 
-/// Every replica ends with the rows of all, which pass each replica once.
+/// Adds an all-gather of rows, which pass each replica once.
 void CostModel::addGather(Traffic &T, double Bytes) const {
   size_t Nodes = Replicas.size();
   for (size_t I = 0; I < Nodes; ++I) {
@@ -119,9 +119,9 @@ void CostModel::addGather(Traffic &T, double Bytes) const {
   }
 }
 
-/// \p Copies times \p Bytes from \p From to \p To, between which \p Messages of
-/// them pass the network. A host's memory is at the network, a device is behind
-/// the link inside of its machine.
+/// Adds \p Copies times \p Bytes from \p From to \p To; \p Messages of them
+/// pass the network. The memory of a host is at the network, a device is behind
+/// the link inside its machine.
 static void send(std::vector<NodeTraffic> &Part, size_t From, size_t To,
                  unsigned Copies, unsigned Messages, double Bytes,
                  bool ToHost) {
@@ -176,7 +176,7 @@ void CostModel::add(Traffic &T, const VariableRow &Row,
     if (Count < 2)
       return;
     if (Sync.Kind == Synchronizer::PS) {
-      // A proxy takes the whole variable after each update.
+      // A proxy fetches the whole variable after each update.
       bool Same = !Row.Sparse || Sync.Proxy;
       addServer(T, Sync, (Same ? Whole : Rows) * Share, Same,
                 (Row.Sparse ? Rows : Whole) * Share);
@@ -184,7 +184,7 @@ void CostModel::add(Traffic &T, const VariableRow &Row,
     }
     if (Row.Sparse) {
       addGather(T, Rows * Share);
-      // Lengths, indices and values, each in turn.
+      // Lengths, indices and values, one after the other.
       T.Hops += 3.0 * (Count - 1);
       return;
     }

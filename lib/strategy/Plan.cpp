@@ -21,8 +21,8 @@ namespace {
 struct Totals {
   double Bytes = 0;
   unsigned Sparse = 0;
-  /// Sparse ones of which it is not known how many rows a step touches, and
-  /// others of which nothing is known.
+  /// Sparse variables without a known number of rows per step, and variables
+  /// without a known shape.
   unsigned NoRows = 0, NoShape = 0;
 
   explicit Totals(ArrayRef<VariableRow> Variables) {
@@ -55,7 +55,7 @@ std::vector<PlanRow> makePlan(ArrayRef<VariableRow> Variables,
         {Name,
          Model.predict(Variables, buildStrategy(Name, Variables, Spec, Options),
                        Joined.PerStep)});
-  // The order above breaks ties.
+  // The order of names breaks ties.
   StringMap<size_t> Place;
   for (const auto &[I, Row] : enumerate(Rows))
     Place[Row.Strategy] = I;

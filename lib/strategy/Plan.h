@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// What each builder's strategy is predicted to cost, and the strategy `auto`,
-// which is made of these predictions.
+// The predicted cost of each builder's strategy, and the strategy `auto`, which
+// is based on these predictions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,8 +15,9 @@
 
 namespace graft {
 
-/// The strategy `auto`: for each variable, those with the most bytes first,
-/// what adds the least time; or that of a builder whose time is less.
+/// Builds the strategy `auto`: each variable, those with the most bytes first,
+/// takes the choice that adds the least time. Takes the strategy of a builder
+/// if that is faster.
 StrategyRecord buildAuto(llvm::ArrayRef<VariableRow> Variables,
                          const ResourceSpec &Spec,
                          const BuilderOptions &Options);
@@ -26,13 +27,13 @@ struct PlanRow {
   Prediction Cost;
 };
 
-/// All builders and `auto`, the fastest first. All join \p Joined.
+/// Returns all builders and `auto`, the fastest first. All gather \p Joined.
 std::vector<PlanRow> makePlan(llvm::ArrayRef<VariableRow> Variables,
                               const ResourceSpec &Spec,
                               const BuilderOptions &Options,
                               JoinedBytes Joined = {});
 
-/// \p Rows as a table for people, after a line that says of what.
+/// Returns \p Rows as a table for people, after lines about the input.
 std::string planText(llvm::ArrayRef<PlanRow> Rows,
                      llvm::ArrayRef<VariableRow> Variables,
                      const ResourceSpec &Spec, JoinedBytes Joined = {});

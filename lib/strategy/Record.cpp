@@ -19,7 +19,7 @@ constexpr StringLiteral Specs[] = {"auto", "nccl", "ring"};
 constexpr StringLiteral Compressors[] = {"", "fp16", "fp16-ef", "bf16",
                                          "bf16-ef"};
 
-/// The index of \p Name among \p Names.
+/// Finds the index of \p Name among \p Names. Returns false if there is none.
 template <typename Enum, size_t Size>
 bool lookUp(StringRef Name, const StringLiteral (&Names)[Size], Enum &Result) {
   const auto *It = find(Names, Name);

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// What AutoDist's `Strategy` message says (autodist/proto/strategy.proto), as
-// plain values, and the form in which it is on the variables of a program.
+// The contents of AutoDist's `Strategy` message (autodist/proto/strategy.proto)
+// as plain values, and their form on the variables of a program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,10 +18,10 @@
 
 namespace graft {
 
-/// The most parts of a variable: each has nodes of its own.
+/// The maximum number of parts of a variable: each part has its own nodes.
 inline constexpr unsigned MaxParts = 65536;
 
-/// How the gradients of one variable, or of one part of it, meet.
+/// How the gradients of one variable, or of one part of it, are combined.
 struct Synchronizer {
   enum KindType : uint8_t { AllReduce, PS };
   enum SpecType : uint8_t { Auto, Nccl, Ring };
@@ -30,47 +30,47 @@ struct Synchronizer {
   KindType Kind = AllReduce;
 
   /// PS: the device that has the variable, by its full name in TensorFlow;
-  /// empty: the first replica's.
+  /// empty: the first replica's device.
   std::string Destination;
-  /// PS: replicas read a copy near them ("local replication").
+  /// PS: replicas read a nearby copy ("local replication").
   bool Proxy = false;
   bool Sync = true;  ///< PS: false: workers do not wait for each other.
   int Staleness = 0; ///< PS: steps that a worker may be ahead.
 
   SpecType Spec = Auto;             ///< AllReduce: `communication_hint`.
   CompressorType Compressor = None; ///< AllReduce.
-  int Group = 0;                    ///< AllReduce: members of one are fused.
+  int Group = 0;                    ///< AllReduce: a group is fused.
 
   bool operator==(const Synchronizer &) const = default;
 };
 
-/// One variable in parts: `Sizes` along `Axis`, which add up to its size.
+/// One partitioned variable: `Sizes` along `Axis`, which add up to its size.
 struct Partition {
   unsigned Axis = 0;
   std::vector<int64_t> Sizes;
   bool operator==(const Partition &) const = default;
 };
 
-/// What happens to one variable.
+/// The strategy of one variable.
 struct VariableStrategy {
   std::string Variable;
   Synchronizer Sync;
-  /// Parts along each axis, `{1, 2, 1}`; empty: whole. One entry at most is
-  /// more than 1.
+  /// The number of parts along each axis, `{1, 2, 1}`; empty: whole. At most
+  /// one entry is more than 1.
   std::vector<unsigned> Partitioner;
   std::vector<Synchronizer> Parts; ///< One for each part.
-  std::string Why;                 ///< For the remark; no file has it.
-  std::string Place; ///< Of its entry in a text file: `:LINE:COLUMN`.
+  std::string Why;                 ///< The reason, for remarks; in no file.
+  std::string Place; ///< The place of its entry in a text file, `:LINE:COLUMN`.
 
-  /// The number of parts: 1 if it is whole.
+  /// Returns the number of parts: 1 if it is whole.
   unsigned numParts() const;
 };
 
-/// The sizes of \p Parts parts of \p Size: the first ones have one more where
-/// it does not divide, as in TensorFlow's partitioners.
+/// Returns the sizes of \p Parts parts of \p Size. If it does not divide, the
+/// first parts have one more, as in TensorFlow's partitioners.
 std::vector<int64_t> partSizes(int64_t Size, unsigned Parts);
 
-/// What happens to all variables.
+/// The strategy of all variables.
 struct StrategyRecord {
   std::string Id;
   std::string Path;
@@ -79,8 +79,8 @@ struct StrategyRecord {
 };
 
 //===----------------------------------------------------------------------===//
-// On the variables of a program. assign-strategy writes these attributes, every
-// other pass only reads them, and the lowering removes them.
+// Attributes on the variables of a program. assign-strategy writes them, all
+// other passes only read them, and the lowering removes them.
 //===----------------------------------------------------------------------===//
 
 /// `ps[,destination=DEVICE][,proxy][,async][,staleness=N]` or
@@ -92,7 +92,7 @@ inline constexpr llvm::StringRef PartitionAttr = "_graft_partition";
 inline constexpr llvm::StringRef PartSynchronizersAttr =
     "_graft_part_synchronizers";
 
-/// "fp16", "fp16-ef", "bf16", "bf16-ef"; empty for None.
+/// Returns "fp16", "fp16-ef", "bf16", "bf16-ef"; "" for None.
 llvm::StringRef compressorName(Synchronizer::CompressorType Compressor);
 /// The values of options.
 constexpr llvm::StringLiteral wordsOf(Synchronizer::CompressorType) {
@@ -103,14 +103,14 @@ constexpr llvm::StringLiteral wordsOf(Synchronizer::SpecType) {
 }
 
 std::string printSynchronizer(const Synchronizer &S);
-/// The synchronizer that \p Text is, or nothing.
+/// Parses a synchronizer; nothing if \p Text is none.
 std::optional<Synchronizer> parseSynchronizer(llvm::StringRef Text);
 
 std::string printPartition(const Partition &P);
-/// The partition that \p Text is: at least one part, none of them empty.
+/// Parses a partition with at least one part, none of them empty.
 std::optional<Partition> parsePartition(llvm::StringRef Text);
 
-/// What assign-strategy wrote on \p Var, if it did.
+/// Return the attributes that assign-strategy wrote on \p Var, if it did.
 std::optional<Synchronizer> synchronizerOf(const Graph &G, NodeId Var);
 std::optional<Partition> partitionOf(const Graph &G, NodeId Var);
 

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A variable is `w:0` in a file and `w` in a record, and its parts, which have
-// no names of their own in a record, are `w/part_0:0` and so on.
+// A variable is `w:0` in a file and `w` in a record. Its parts, which have no
+// names in a record, are `w/part_0:0` and so on.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,13 +50,13 @@ constexpr std::pair<Wire::Compressor, Synchronizer::CompressorType>
         {Wire::Bfloat16CompressorEF, Synchronizer::BF16EF},
 };
 
-/// The first error, with its place.
+/// Keeps the first error, with its place.
 class Collector final : public google::protobuf::io::ErrorCollector {
 public:
   void AddError(int Line, int Column, const std::string &What) override {
     if (!Message.empty())
       return;
-    // A fault of the whole file has the line -1.
+    // An error of the whole file has the line -1.
     if (Line >= 0)
       Message = formatv("{0}:{1}: ", Line + 1, Column + 1);
     Message += What;
@@ -66,7 +66,7 @@ public:
   std::string Message;
 };
 
-/// Where the file ends too early: inside of which entry; empty if none is open.
+/// Returns which entry is open where the file ends too early, or "".
 std::string unclosedIn(StringRef Text) {
   namespace io = google::protobuf::io;
   Collector Ignored;
@@ -91,7 +91,7 @@ std::string unclosedIn(StringRef Text) {
                  Open.back().first, Open.back().second);
 }
 
-/// The same of bytes: which entry has more than there are.
+/// Returns, for a binary file, which entry is longer than the rest, or "".
 std::string truncationOf(StringRef Bytes) {
   namespace io = google::protobuf::io;
   io::CodedInputStream Stream(reinterpret_cast<const uint8_t *>(Bytes.data()),
@@ -116,7 +116,7 @@ std::string truncationOf(StringRef Bytes) {
   return "";
 }
 
-/// Whether \p M or a message in it has a field that it should not have.
+/// Returns true if \p M or a message in it has an unknown field.
 bool hasUnknownFields(const google::protobuf::Message &M) {
   const google::protobuf::Reflection *R = M.GetReflection();
   if (!R->GetUnknownFields(M).empty())
@@ -138,7 +138,7 @@ bool hasUnknownFields(const google::protobuf::Message &M) {
   return false;
 }
 
-/// \p Places is where the entries of a text file stand.
+/// \p Places gets the places of the entries of a text file.
 Expected<pb::Strategy>
 parseMessage(StringRef Bytes, StringRef File,
              google::protobuf::TextFormat::ParseInfoTree &Places) {
@@ -152,7 +152,7 @@ parseMessage(StringRef Bytes, StringRef File,
     google::protobuf::io::ArrayInputStream Stream(
         Bytes.data(), static_cast<int>(Bytes.size()));
     bool IsText = Parser.Parse(&Stream, &Message);
-    // Short bytes may all be letters, or, after a '#', a comment.
+    // A few bytes may all be letters or, after a '#', a comment.
     if (pb::Strategy Binary;
         (!IsText || Message.ByteSizeLong() == 0) && !File.ends_with(".pbtxt") &&
         Binary.ParseFromArray(Bytes.data(), static_cast<int>(Bytes.size())) &&
@@ -163,7 +163,7 @@ parseMessage(StringRef Bytes, StringRef File,
       return failure(File + ":" + Errors.Message +
                      (Unclosed.empty() ? "" : "; " + Unclosed));
     }
-    // Text may have strings that no other file can.
+    // Text may have a string that is not UTF-8, which no other file can have.
     if (pb::Strategy Again; !Again.ParseFromString(Message.SerializeAsString()))
       return failure(File + ": a string is not UTF-8");
     return Message;
@@ -258,7 +258,7 @@ Error readVariable(const pb::Strategy::Node &Node, VariableStrategy &V) {
       return failure("part '" + Part.var_name() +
                      "': " + toString(std::move(E)));
   }
-  // One with parts need not have any itself.
+  // A variable whose parts have synchronizers needs none itself.
   if (!V.Parts.empty() &&
       Node.synchronizer_case() == pb::Strategy::Node::SYNCHRONIZER_NOT_SET) {
     V.Sync = V.Parts.front();
@@ -384,7 +384,7 @@ std::string printRecord(const StrategyRecord &Record, const ResourceSpec &Spec,
     google::protobuf::TextFormat::PrintToString(Message, &Out);
     return Out;
   }
-  // Without maps, messages have one form.
+  // Without maps, a message has one encoding.
   Message.SerializeToString(&Out);
   return Out;
 }

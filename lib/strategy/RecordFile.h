@@ -16,22 +16,22 @@
 
 namespace graft {
 
-/// The record in \p Bytes, text if \p File ends in `.pbtxt` or they look like
-/// it. Devices are as they are written. Errors name \p File and the entry, of
-/// text line and column.
+/// Parses the record in \p Bytes, as text if \p File ends in `.pbtxt` or they
+/// look like it. Devices stay as written. Errors name \p File and the entry,
+/// and for text line and column.
 llvm::Expected<StrategyRecord> parseRecord(llvm::StringRef Bytes,
                                            llvm::StringRef File);
 
-/// The record in the file \p File.
+/// Reads the record in the file \p File.
 llvm::Expected<StrategyRecord> readRecord(llvm::StringRef File);
 
-/// Gives the devices of \p Record their full names in TensorFlow; an error
-/// names \p File and the entry whose device is not in \p Spec.
+/// Replaces the devices of \p Record by their full names in TensorFlow. An
+/// error names \p File and the entry whose device is not in \p Spec.
 llvm::Error resolveDevices(StrategyRecord &Record, const ResourceSpec &Spec,
                            llvm::StringRef File);
 
-/// The file of \p Record, its devices as AutoDist writes them: the same bytes
-/// for the same record.
+/// Returns the file of \p Record, with devices as AutoDist writes them: always
+/// the same bytes for the same record.
 std::string printRecord(const StrategyRecord &Record, const ResourceSpec &Spec,
                         bool AsText);
 

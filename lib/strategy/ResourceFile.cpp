@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// AutoDist's file of machines. LLVM's parser gives a stream of YAML nodes that
-// can be read once, in order; here it becomes a tree first, so that checks may
-// look at keys in the order in which they need them.
+// AutoDist's file of machines. LLVM's parser returns a stream of YAML nodes
+// that can be read once, in order. It is copied to a tree first, so that checks
+// may look up keys in any order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,11 +26,11 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-/// Indices of devices are below this.
+/// Indices of devices are less than this.
 constexpr unsigned MaxIndex = 65536;
 /// Gbit/s.
 constexpr double MaxBandwidth = 1e6;
-/// Sequences and mappings inside each other.
+/// The maximum depth of nested sequences and mappings.
 constexpr unsigned MaxYamlDepth = 16;
 
 struct Value {
@@ -80,10 +80,10 @@ private:
 
   std::optional<std::pair<unsigned, unsigned>>
   placeOf(const yaml::Node &Node) const;
-  /// The line and the column of \p At.
+  /// Returns the line and the column of \p At.
   std::pair<unsigned, unsigned> placeAt(const char *At) const;
   Error convert(yaml::Node *From, Value &To, unsigned Depth);
-  /// Refuses a key that is not among \p Known, or is there twice.
+  /// Refuses a key that is not among \p Known or is repeated.
   Error checkKeys(const Value &Map, StringRef What,
                   const std::vector<std::string> &Known) const;
   Error readNode(const Value &Map, ResourceNode &To);
@@ -96,8 +96,8 @@ private:
   std::string Syntax; ///< The first error of the parser.
   SourceMgr Sources;
   yaml::Stream Stream;
-  std::vector<const char *> Lines; ///< Where they begin.
-  unsigned NoBandwidth = 0;        ///< Nodes that do not say theirs.
+  std::vector<const char *> Lines; ///< The begins of the lines.
+  unsigned NoBandwidth = 0;        ///< Nodes without a bandwidth.
 };
 
 const Value *lookUp(const Value &Map, StringRef Key) {
@@ -109,12 +109,12 @@ const Value *lookUp(const Value &Map, StringRef Key) {
 
 std::optional<std::pair<unsigned, unsigned>>
 ResourceReader::placeOf(const yaml::Node &Node) const {
-  // The parser gives these the place of what comes after them.
+  // The parser gives these nodes the place of the next token.
   if (isa<yaml::NullNode, yaml::AliasNode>(Node) ||
       !Node.getSourceRange().isValid())
     return std::nullopt;
   const char *At = Node.getSourceRange().Start.getPointer();
-  // And a list in brackets that of the first thing in it.
+  // It gives a list in brackets the place of its first item.
   if (isa<yaml::SequenceNode, yaml::MappingNode>(Node)) {
     StringRef Before =
         Text.take_front(static_cast<size_t>(At - Text.begin())).rtrim();
@@ -125,7 +125,7 @@ ResourceReader::placeOf(const yaml::Node &Node) const {
 }
 
 std::pair<unsigned, unsigned> ResourceReader::placeAt(const char *At) const {
-  // (SourceMgr looks for the begin of the line, which may be the whole file.)
+  // (SourceMgr searches the begin of the line, maybe through the whole file.)
   auto Line = std::upper_bound(Lines.begin(), Lines.end(), At) - Lines.begin();
   return {static_cast<unsigned>(Line),
           static_cast<unsigned>(At - Lines[Line - 1]) + 1};
@@ -263,7 +263,7 @@ Error ResourceReader::readNode(const Value &Map, ResourceNode &To) {
   return Error::success();
 }
 
-/// The chief goes first.
+/// Moves the chief to the front.
 Error ResourceReader::chooseChief(const Value &Nodes, ResourceSpec &Spec) {
   std::vector<ResourceNode> &All = Spec.Nodes;
   if (All.size() == 1)
@@ -282,9 +282,9 @@ Error ResourceReader::chooseChief(const Value &Nodes, ResourceSpec &Spec) {
   return Error::success();
 }
 
-/// The comma of \p Text with which there are too many without anything but
-/// comments between them, or null: for each, the parser calls itself. What a
-/// '#' begins may be a comment or no comment: that depends on what is around.
+/// Returns the first comma of \p Text after too many others with only comments
+/// between them, or null: the parser recurses for each. A '#' may begin a
+/// comment or not, depending on its context, so both cases are counted.
 static const char *commaTooMany(StringRef Text) {
   constexpr unsigned MaxCommas = 64;
   unsigned Commas = 0, WithComments = 0;

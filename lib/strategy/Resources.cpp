@@ -1,4 +1,4 @@
-//===- lib/strategy/Resources.cpp - what a strategy may use -----*- C++ -*-===//
+//===- lib/strategy/Resources.cpp - machines and variables ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -18,8 +18,8 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-/// The task of node \p Index: what its devices' names begin with. The address
-/// of a node that is known by its task only is the name of the task.
+/// Returns the task of node \p Index, with which the names of its devices
+/// begin. If only the task is known, its name is the address of the node.
 std::string taskOf(const ResourceSpec &Spec, size_t Index) {
   StringRef Address = Spec.Nodes[Index].Address;
   if (Address.starts_with("/"))
@@ -33,7 +33,7 @@ std::string deviceOf(const ResourceSpec &Spec, size_t Node, StringRef Type,
   return (taskOf(Spec, Node) + "/device:" + Type + ":" + Twine(Index)).str();
 }
 
-/// The task of \p D, with the parts that the name leaves out at 0.
+/// Returns the task of \p D, with 0 for the parts that the name omits.
 DeviceName taskPart(const DeviceName &D) {
   DeviceName Task;
   Task.Job = D.Job;
@@ -52,7 +52,7 @@ bool has(const ResourceNode &Node, StringRef Type, unsigned Index) {
          (Type == "CPU" && is_contained(Node.Cpus, Index));
 }
 
-/// ADDRESS:GPU:0 in its parts; an address may have colons itself.
+/// Splits ADDRESS:GPU:0 into its parts; an address may have colons itself.
 std::optional<std::tuple<std::string, std::string, unsigned>>
 splitAddress(StringRef Name) {
   auto [Front, Last] = Name.rsplit(':');
@@ -94,8 +94,8 @@ std::optional<std::string> ResourceSpec::resolve(StringRef Name) const {
   auto D = DeviceName::parse(Name);
   if (!D || D->Type.empty())
     return std::nullopt;
-  // A name without a task is that of the only machine's device, and so is what
-  // a session without servers calls it.
+  // A name without a task means the only machine, and so does the name that a
+  // session without servers has for it.
   bool AnyTask = (D->Job.empty() && !D->Task) ||
                  (D->Job == "localhost" && D->Task.value_or(0) == 0);
   if (AnyTask && Nodes.size() != 1)
@@ -140,7 +140,7 @@ ResourceSpec resourcesOf(ArrayRef<std::string> Devices) {
       Node = std::prev(Spec.Nodes.end());
       Node->Address = Address;
     }
-    // Whatever is not a CPU is an accelerator of the machine.
+    // All devices but CPUs count as accelerators of the machine.
     std::vector<unsigned> &List = Type == "CPU" ? Node->Cpus : Node->Gpus;
     if (!is_contained(List, Index))
       List.push_back(Index);

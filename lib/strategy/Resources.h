@@ -1,9 +1,9 @@
-//===- lib/strategy/Resources.h - what a strategy may use -------*- C++ -*-===//
+//===- lib/strategy/Resources.h - machines and variables --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The machines of a resource_spec.yml (AutoDist's format), and what is known of
-// the variables of a graph: all that a strategy builder reads.
+// The input of strategy builders: the machines of a resource_spec.yml
+// (AutoDist's format) and the known properties of the variables of a graph.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,49 +22,49 @@ namespace graft {
 
 /// One machine.
 struct ResourceNode {
-  std::string Address; ///< Or, if only that is known, the name of its task.
+  std::string Address; ///< The name of its task if only that is known.
   bool Chief = false;
   std::vector<unsigned> Gpus; ///< Indices, in order.
-  std::vector<unsigned> Cpus; ///< {0} unless the file says otherwise.
-  double Bandwidth = 1;       ///< That of its network, Gbit/s.
+  std::vector<unsigned> Cpus; ///< {0} unless the file lists others.
+  double Bandwidth = 1;       ///< Network bandwidth in Gbit/s.
 };
 
 /// The machines, the chief first and the others in the order of the file.
 struct ResourceSpec {
   std::vector<ResourceNode> Nodes;
 
-  /// One for each replica: the GPUs of each node, or its CPUs where it has
-  /// none. `/device:GPU:0`, or with several nodes
-  /// `/job:worker/task:1/device:GPU:0`, the task being the place in Nodes.
+  /// Returns one device per replica: the GPUs of each node, or its CPUs if it
+  /// has no GPUs. `/device:GPU:0`, or with several nodes
+  /// `/job:worker/task:1/device:GPU:0`, where the task is the index in Nodes.
   std::vector<std::string> replicaDevices() const;
-  /// The devices that builders take as reduction destinations: the CPUs of each
-  /// node.
+  /// Returns the devices that builders use as reduction destinations: the CPUs
+  /// of each node.
   std::vector<std::string> hostDevices() const;
-  /// The device that \p Name is: `ADDRESS:GPU:0` as AutoDist writes it, or a
-  /// name of TensorFlow's. Nothing if there is none.
+  /// Returns the device that \p Name means: `ADDRESS:GPU:0` as AutoDist writes
+  /// it, or a TensorFlow name. Returns nothing if there is none.
   std::optional<std::string> resolve(llvm::StringRef Name) const;
-  /// \p Device, a name of TensorFlow's, as AutoDist writes it.
+  /// Returns \p Device, a TensorFlow name, as AutoDist writes it.
   std::string autodistName(llvm::StringRef Device) const;
 };
 
-/// The spec in \p Text. Errors are `FILE:LINE:COL: ...`; notes (what is
-/// ignored) go to \p Notes in the same form.
+/// Parses the spec in \p Text. Errors are `FILE:LINE:COL: ...`; notes about
+/// ignored parts go to \p Notes in the same form.
 llvm::Expected<ResourceSpec> parseResources(llvm::StringRef Text,
                                             llvm::StringRef File,
                                             std::vector<std::string> &Notes);
 
-/// The spec in the file \p File.
+/// Reads the spec in the file \p File.
 llvm::Expected<ResourceSpec> readResources(llvm::StringRef File,
                                            std::vector<std::string> &Notes);
 
-/// A spec for replicas on \p Devices, full names or as AutoDist writes them:
-/// one node for each task or address.
+/// Returns a spec for replicas on \p Devices, full names or as AutoDist writes
+/// them: one node for each task or address.
 ResourceSpec resourcesOf(llvm::ArrayRef<std::string> Devices);
 
-/// The bytes of an element of \p Type; 0 if they are not known.
+/// Returns the bytes of an element of \p Type, or 0 if they are not known.
 unsigned bytesOf(unsigned Type);
 
-/// What a strategy needs to know of a trainable variable.
+/// The properties of a trainable variable that a strategy needs.
 struct VariableRow {
   NodeId Node = NoNode;
   std::string Name;
@@ -72,21 +72,22 @@ struct VariableRow {
   std::vector<int64_t> Shape; ///< Fully known, or empty with Bytes 0.
   uint64_t Bytes = 0;
   bool Sparse = false; ///< Every update in the step takes rows (indices).
-  /// Sparse: the indices of a step of the graph, if shapes tell; else 0.
+  /// Sparse: the number of indices in a step, if shapes give it; else 0.
   uint64_t RowsPerStep = 0;
 };
 
-/// The trainable variables of \p G in the order of their nodes: those that
-/// \p Declared names (the collection `trainable_variables`), or, if it is
-/// empty, those that an optimizer's op updates as its first variable; with none
-/// of these either, all floating-point variables of a known shape that the
-/// graph updates.
+/// Returns the trainable variables of \p G in the order of their nodes: those
+/// in \p Declared (the collection `trainable_variables`). If it is empty, those
+/// that an optimizer's op updates as its first variable. If there are none
+/// either, all floating-point variables of a known shape that the graph
+/// updates.
 std::vector<VariableRow> listVariables(const Graph &G,
                                        const VariableIndex &Vars,
                                        llvm::ArrayRef<NodeId> Declared);
 
-/// The variables of the collection `trainable_variables` of \p M, if it is a
-/// MetaGraphDef that has one, or those of which a GraphItem names gradients.
+/// Returns the variables of the collection `trainable_variables` of \p M, if it
+/// is a MetaGraphDef with that collection, and those for which a GraphItem
+/// names gradients.
 std::vector<NodeId> declaredVariables(const Module &M);
 
 } // namespace graft

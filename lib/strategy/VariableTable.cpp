@@ -42,8 +42,8 @@ unsigned bytesOf(unsigned Type) {
 
 namespace {
 
-/// What is computed of variables: a write of anything else, an initial or a
-/// restored value, is no part of a step.
+/// Returns the nodes that are computed from variables. A write of another
+/// value, such as an initial or a restored one, is not part of a step.
 std::vector<bool> computedOfVariables(const Graph &G,
                                       const VariableIndex &Vars) {
   std::vector<bool> Computed(G.size());
@@ -73,7 +73,7 @@ public:
   }
 
   /// Calls \p F(Update, Index) for each update of \p Var in the step; Index is
-  /// the place of \p Var among the variables of the update.
+  /// the position of \p Var among the variables of the update.
   template <typename Fn> void forEachUpdate(NodeId Var, Fn F) const {
     Vars.forEachUse(G, Var, [&](Use U) {
       if (Vars.isUpdate(G, U.User) &&
@@ -97,11 +97,12 @@ private:
   const VariableIndex &Vars;
   std::vector<bool> Computed;
   std::vector<NodeId> Order;
-  std::unique_ptr<DimAnalysis> Dims; ///< Only if something is sparse.
+  std::unique_ptr<DimAnalysis> Dims; ///< Only if a variable is sparse.
 };
 
-/// The elements of \p Indices, or 0 if its shape is not known; what is left of
-/// them when each is there once is not known before the step.
+/// Returns the number of elements of \p Indices, or 0 if the shape is not
+/// known. It counts before a Unique, whose output size is not known before the
+/// step.
 uint64_t Table::rowsOf(Endpoint Indices) {
   while (Indices.Port == 0 &&
          (G.isOp(Indices.Node, op::Unique) ||
@@ -132,7 +133,7 @@ VariableRow Table::row(NodeId Var) {
   Row.Name = G.name(Var).str();
   Row.Type = G.typeAttr(Var, "dtype").value_or(DT_INVALID);
   auto Shape = G.shapeAttr(Var, "shape");
-  // The shape [] of the oldest op means that none is known.
+  // The shape [] of the op Variable means that the shape is not known.
   if (Shape && !Shape->UnknownRank &&
       !(Shape->Dims.empty() && G.isOp(Var, op::Variable)) &&
       all_of(Shape->Dims, [](int64_t Size) { return Size >= 0; })) {

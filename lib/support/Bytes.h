@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is done to every name and key of a graph, inline: most are so short
-// that a call costs more than the work.
+// Operations on every name and key of a graph. They are inline: most names are
+// so short that a call costs more than the work.
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,7 +64,7 @@ inline char *copyBytes(char *Out, const char *From, size_t Size) {
   return Out + Size;
 }
 
-/// Whether the \p Size bytes at \p A and at \p B are the same.
+/// Returns true if the \p Size bytes at \p A and at \p B are equal.
 inline bool equalBytes(const char *A, const char *B, size_t Size) {
   // Names differ more often in their ends than in their beginnings.
   if (Size > 16)
@@ -87,7 +87,7 @@ inline bool equalBytes(llvm::StringRef A, llvm::StringRef B) {
   return A.size() == B.size() && equalBytes(A.begin(), B.begin(), A.size());
 }
 
-/// equalBytes() of what mostly is one text: then it is not looked at.
+/// equalBytes() for texts that mostly are the same object: it is not read then.
 inline bool isSameText(llvm::StringRef A, llvm::StringRef B) {
   return A.size() == B.size() &&
          (A.data() == B.data() || equalBytes(A.begin(), B.begin(), A.size()));

@@ -1,4 +1,4 @@
-//===- lib/support/CommandLine.cpp - what programs' flags share -*- C++ -*-===//
+//===- lib/support/CommandLine.cpp - flags of all programs ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -25,7 +25,7 @@ namespace graft {
 
 char UsageError::ID = 0;
 
-/// Options are made before main.
+/// A function, because options are constructed before main.
 static DenseMap<const cl::Option *, std::vector<std::string>> &words() {
   static DenseMap<const cl::Option *, std::vector<std::string>> Words;
   return Words;
@@ -49,14 +49,14 @@ optionsOf(ArrayRef<const cl::OptionCategory *> Categories) {
   return Options;
 }
 
-/// As it is typed: -o, --replicas.
+/// Returns the option as it is typed: -o, --replicas.
 static std::string dashed(const cl::Option &O) {
   return ((O.ArgStr.size() == 1 ? "-" : "--") + O.ArgStr).str();
 }
 
 Error checkRepeated(ArrayRef<const cl::OptionCategory *> Categories) {
   for (const cl::Option *O : optionsOf(Categories))
-    // A flag means the same twice; a list is to be repeated.
+    // A repeated flag means the same; a list may be repeated.
     if (O->getNumOccurrencesFlag() == cl::Optional && !O->ValueStr.empty() &&
         O->getNumOccurrences() > 1)
       return make_error<UsageError>(dashed(*O) + " is given " +
@@ -104,7 +104,7 @@ void printOptionsJson(raw_ostream &OS, const ProgramHelp &Help) {
 
 void parseProgram(int Argc, char **Argv, const ProgramHelp &Help) {
   cl::HideUnrelatedOptions(Help.Categories);
-  // Its positional arguments may be required.
+  // Positional arguments may be required: do not parse.
   if (Argc == 2 && StringRef(Argv[1]) == "--print-options-json") {
     printOptionsJson(outs(), Help);
     std::exit(ExitGood);
@@ -131,7 +131,7 @@ bool flushPrinted() {
   std::error_code Fault = outs().error();
   if (!Fault)
     return true;
-  // LLVM would take it for a fault of the program.
+  // LLVM would treat the error as a bug of the program.
   outs().clear_error();
   failProgram(
       Started ? StringRef(Started->Name) : "graft",
@@ -147,7 +147,7 @@ void startProgram(StringRef Program, int Trouble) {
           Stream)
         ::_exit(Trouble);
   Started = new StartedProgram{Program.str(), Trouble};
-  // The streams end after this, since they are made before it.
+  // Construct the streams first, so that they are destroyed after the handler.
   outs();
   errs();
   std::atexit([] {

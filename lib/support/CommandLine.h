@@ -1,4 +1,4 @@
-//===- lib/support/CommandLine.h - what programs' flags share ---*- C++ -*-===//
+//===- lib/support/CommandLine.h - flags of all programs --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -19,7 +19,7 @@ namespace graft {
 /// Exit status of the programs; also 70, InternalErrorStatus, for a fault.
 enum ExitStatus : int {
   ExitGood = 0,
-  ExitInput = 1, ///< An input or an output, or what is not proved.
+  ExitInput = 1, ///< A file, or a step that is not proved.
   ExitUsage = 2, ///< The command line.
 };
 
@@ -38,46 +38,46 @@ private:
   std::string Message;
 };
 
-/// Says which values the option \p O takes, for who lists the options.
+/// Sets the values of the option \p O that lists of options show.
 void setWords(const llvm::cl::Option &O, std::vector<std::string> Words);
 
-/// The options of \p Categories by their names; hidden ones too.
+/// Returns the options of \p Categories by name, with the hidden ones.
 std::vector<llvm::cl::Option *>
 optionsOf(llvm::ArrayRef<const llvm::cl::OptionCategory *> Categories);
 
-/// An error if an option with one value is given twice: which of the two is
-/// meant?
+/// Returns an error if an option with one value is given twice, because it is
+/// unclear which of the two is meant.
 llvm::Error
 checkRepeated(llvm::ArrayRef<const llvm::cl::OptionCategory *> Categories);
 
-/// What there is to say of a program.
+/// The help of a program.
 struct ProgramHelp {
   llvm::StringRef Overview;
   const llvm::cl::Option &Positional;
   llvm::ArrayRef<const llvm::cl::OptionCategory *> Categories;
-  /// Exit statuses, and what each means.
+  /// Exit statuses and their meanings.
   llvm::ArrayRef<std::pair<llvm::StringRef, llvm::StringRef>> Exits;
 };
 
-/// Prints it as JSON, from which docs/Cli.md, the pages of the manual and the
-/// completions of shells are made.
+/// Prints the help as JSON, from which docs/Cli.md, the manual pages and the
+/// shell completions are generated.
 void printOptionsJson(llvm::raw_ostream &OS, const ProgramHelp &Help);
 
 /// Parses the command line of a program whose only files are its positional
-/// arguments: ends it for --print-options-json, with the list of its options,
-/// and with ExitUsage for what is wrong.
+/// arguments. Exits for --print-options-json, with the list of its options, and
+/// with ExitUsage after an error.
 void parseProgram(int Argc, char **Argv, const ProgramHelp &Help);
 
-/// To be called first in a program. Nothing that it opens becomes stdin, stdout
-/// or stderr, closed as these may be. When it ends, what it printed has
-/// arrived, or the exit status is \p Trouble; a fault of stderr, of which
-/// nobody is left to be told, is none of the program.
+/// Call it first in a program. No file that is opened later becomes stdin,
+/// stdout or stderr, even if these are closed. At exit, all output has arrived,
+/// or the exit status is \p Trouble. Faults of stderr are ignored, because they
+/// cannot be reported.
 void startProgram(llvm::StringRef Program, int Trouble = ExitInput);
 
-/// Returns true if all that was printed has arrived; reports it if not.
+/// Returns true if all output has arrived; reports an error if not.
 bool flushPrinted();
 
-/// `PROGRAM: error: ...` on stderr; returns \p Status.
+/// Prints `PROGRAM: error: ...` on stderr and returns \p Status.
 int failProgram(llvm::StringRef Program, llvm::Error E, int Status = ExitInput);
 
 } // namespace graft

@@ -33,15 +33,15 @@ public:
   std::string place() const;
 
   std::string File, Message;
-  unsigned Line = 0, Column = 0; ///< From 1 on, or 0.
+  unsigned Line = 0, Column = 0; ///< From 1 on; 0 if unknown.
 };
 
-/// What \p E says of \p File. Its text may begin with the name of the file and
-/// a place, `FILE:LINE:COLUMN: MESSAGE`, as parsers say it.
+/// Returns \p E as an error in \p File. Its text may begin with the file name
+/// and a place, `FILE:LINE:COLUMN: MESSAGE`, as parsers write it.
 llvm::Error fileError(llvm::StringRef File, llvm::Error E);
 
-/// The line that \p Program prints of \p E: it begins with the name of the file
-/// that is at fault, or of the program.
+/// Returns the line that \p Program prints for \p E. It begins with the name of
+/// the faulty file, or of the program.
 std::string errorLine(llvm::StringRef Program, llvm::Error E);
 
 enum class Severity : uint8_t { Error, Warning, Remark, Note };
@@ -52,10 +52,10 @@ llvm::StringRef severityName(Severity Level);
 /// `node 'x': message`, or the message alone when \p Node is empty.
 std::string withNode(llvm::StringRef Node, llvm::StringRef Message);
 
-/// What a remark says beside its text: a text, a number or a list of texts.
+/// A detail of a remark beside its text: a text, a number or a list of texts.
 using FactValue = std::variant<std::string, int64_t, std::vector<std::string>>;
 
-/// \p Value for people; of a list the texts, with blanks between them.
+/// Returns \p Value for people: a list is joined with blanks.
 std::string factText(const FactValue &Value);
 
 /// One message about a node or about the whole graph.
@@ -64,15 +64,14 @@ struct Diagnostic {
   std::string Message; ///< Starts in lower case and says what to do.
   std::string Node;    ///< Name in the input, empty: the whole graph.
   std::string Pass;    ///< The pass that reports; filled in by the engine.
-  /// The function of a SavedModel whose body \p Node is in; empty: it is in the
-  /// graph.
+  /// The function of a SavedModel that contains \p Node; empty for the graph.
   std::string Function;
   std::string Id;     ///< Stable id of a remark or warning ("reduction").
-  std::string File;   ///< What it is about, if not the input.
+  std::string File;   ///< The file, if it is not the input.
   bool Shown = false; ///< A remark that is printed without --remarks, too.
   unsigned Line = 0;  ///< 1-based line of the node in a text input, or 0.
   unsigned Column = 0;
-  /// Facts for the forms of a remark that programs read, in a fixed order.
+  /// Details for the machine-readable forms of a remark, in a fixed order.
   std::vector<std::pair<std::string, FactValue>> Facts;
   /// Further messages: (node, message).
   std::vector<std::pair<std::string, std::string>> Notes;
@@ -94,43 +93,43 @@ public:
   void setLocator(Locator L) { Locate = std::move(L); }
   void setPass(llvm::StringRef Name) { CurrentPass = Name.str(); }
 
-  /// Under --strict what is not proved is an error: see unproved(). It does not
-  /// stop the passes, so that one run says all of it.
+  /// With --strict, a value that is not proved is an error: see unproved(). The
+  /// passes go on, so that one run reports all errors.
   void setStrict(bool On) { Strict = On; }
 
-  /// From here on it is an error if the numbers of a step are not proved, as
+  /// From now on, it is an error if the numbers of a step are not proved, as
   /// with --fallback=refuse.
   void refuseUnproved() { RefusesUnproved = true; }
 
-  /// Remarks that nobody will see need not be made: most are of thousands of
-  /// nodes, so passes ask before they build one.
+  /// Turns remarks on or off. Passes ask before they build one, because most
+  /// kinds concern thousands of nodes.
   void setRemarks(bool On) { Remarks = On; }
   bool wantsRemarks() const { return Remarks; }
 
   Diagnostic &error(llvm::StringRef Node, std::string Message);
-  /// The error \p E; of a SideFileError the file and the place.
+  /// Adds the error \p E, with file and place if it is a SideFileError.
   Diagnostic &error(llvm::Error E);
   Diagnostic &warning(llvm::StringRef Node, std::string Message);
   Diagnostic &warning(llvm::StringRef Id, llvm::StringRef Node,
                       std::string Message);
-  /// A warning that something is not proved, or rests on an assumption; an
-  /// error under --strict.
+  /// Adds a warning that something is not proved or rests on an assumption. It
+  /// is an error with --strict, and may be with refuseUnproved().
   Diagnostic &unproved(llvm::StringRef Id, llvm::StringRef Node,
                        std::string Message);
   Diagnostic &remark(llvm::StringRef Id, llvm::StringRef Node,
                      std::string Message);
 
-  /// Adds a note to what was reported last.
+  /// Adds a note to the last diagnostic.
   void addNote(llvm::StringRef Node, llvm::StringRef Message) {
     List.back().Notes.push_back({Node.str(), Message.str()});
   }
 
-  /// Adds what another engine collected, and its strictness and locator apply
-  /// no more.
+  /// Adds the diagnostics of another engine unchanged: the strictness and the
+  /// locator of this one do not apply to them.
   void append(const DiagnosticEngine &Other);
-  /// Adds what was said of the function \p Function.
+  /// Adds diagnostics for the body of \p Function.
   void appendOf(const DiagnosticEngine &Other, llvm::StringRef Function);
-  /// Reports as \p Other would.
+  /// Takes over the settings of \p Other.
   void configureLike(const DiagnosticEngine &Other) {
     Locate = Other.Locate;
     Strict = Other.Strict;
@@ -139,7 +138,7 @@ public:
   }
 
   bool hasErrors() const { return Errors != 0 || Refused != 0; }
-  /// Errors that end a run where they are reported.
+  /// Errors that stop the run.
   unsigned errorCount() const { return Errors; }
   const std::vector<Diagnostic> &all() const { return List; }
   void clear() {
@@ -155,20 +154,19 @@ private:
   std::string CurrentPass;
   Locator Locate;
   unsigned Errors = 0;
-  unsigned Refused = 0; ///< What is not proved, under --strict.
+  unsigned Refused = 0; ///< Errors of unproved().
   bool Strict = false;
   bool RefusesUnproved = false;
   bool Remarks = true;
 };
 
-/// \p Text with what a terminal would obey instead of show as `\xNN`: controls,
-/// those of Latin-1 too, marks that turn the direction of writing, and bytes
-/// that are no UTF-8.
+/// Returns \p Text with bytes that a terminal would not show as `\xNN`:
+/// controls (Latin-1 too), marks that change the direction of writing, and
+/// bytes that are not UTF-8.
 std::string escapeControls(llvm::StringRef Text);
 
-/// "; did you mean 'X'?" with the candidate nearest to \p Word by edit
-/// distance, or \p Otherwise when none is near enough to be meant (a third of
-/// the word's length).
+/// Returns "; did you mean 'X'?" with the candidate nearest to \p Word, or
+/// \p Otherwise if none has an edit distance of at most a third of its length.
 std::string didYouMean(llvm::StringRef Word,
                        const std::vector<std::string> &Candidates,
                        const llvm::Twine &Otherwise = "");

@@ -11,19 +11,19 @@
 
 namespace graft {
 
-/// Signals that end a program which does not catch them, and do not say that it
-/// has a fault; without SIGPIPE and SIGXFSZ, which are about what is written.
+/// Signals that end a program by default and are not a fault of it. SIGPIPE and
+/// SIGXFSZ are not among them: they are about output.
 class EndingSignals {
 public:
-  /// Notes which of them whoever started the program wants to be ignored, as
-  /// nohup does; LLVM's handlers, which come later, do not ask.
+  /// Finds the signals that the parent process has set to be ignored, as nohup
+  /// does. LLVM's handlers, which are installed later, would override this.
   EndingSignals();
 
-  /// Has \p Handler take the others, instead of LLVM's handlers.
+  /// Has \p Handler handle the others, instead of LLVM's handlers.
   void install(void (*Handler)(int)) const;
 
 private:
-  std::vector<int> Ending; ///< Those that nobody ignores.
+  std::vector<int> Ending; ///< Those that are not ignored.
   std::vector<int> Ignored;
 };
 

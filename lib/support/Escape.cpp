@@ -18,8 +18,8 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-/// The character at the front of \p Text, and of how many bytes it is; none if
-/// they are no UTF-8.
+/// Returns the first character of \p Text and its size in bytes; a size of 0 if
+/// it is not UTF-8.
 std::pair<UTF32, unsigned> decode(StringRef Text) {
   auto First = static_cast<uint8_t>(Text[0]);
   if (First < 0x80)
@@ -60,7 +60,7 @@ std::string jsonText(unsigned Indent,
   Out.reserve(Text.size());
   if (Indent != 0)
     Text += '\n';
-  // All that is no ASCII is in strings, where controls below it are escaped.
+  // Only strings have non-ASCII; JSON escapes the controls below it.
   for (StringRef Rest = Text; !Rest.empty();) {
     auto [C, Size] = decode(Rest);
     if ((C < 0x7f && Size == 1) || shownLength(Rest) != 0)
@@ -73,7 +73,7 @@ std::string jsonText(unsigned Indent,
 }
 
 std::string yamlString(StringRef Text) {
-  // Each string of JSON is one of YAML.
+  // Each JSON string is also a YAML string.
   return jsonText(0, [&](json::OStream &J) { J.value(utf8(Text)); });
 }
 
@@ -90,7 +90,7 @@ std::string dotString(StringRef Text) {
     unsigned Size = shownLength(Text);
     StringRef This = Text.take_front(std::max(Size, 1U));
     if (Size == 0)
-      // A backslash that no name has.
+      // An escaped backslash: no name can contain it.
       Out += "&#92;&#92;x" + toHex(This, /*LowerCase=*/true);
     else if (This == "\"" || This == "\\")
       Out += ("\\" + This).str();
@@ -122,11 +122,11 @@ Expected<std::string> makeName(StringRef File) {
                              ", which a rule of Make cannot say; give the "
                              "file another name");
   };
-  // By itself it is a word that makes something else of the rule.
+  // A line that begins with this word is not a rule.
   std::string Out = File == "define" ? "./" : "";
   for (char C : File) {
-    // It begins another line, another kind of rule, an assignment or a pattern.
-    // Of backslashes Make takes some as they are.
+    // These begin a line, another kind of rule, an assignment or a pattern.
+    // Make keeps some backslashes as they are.
     if (static_cast<uint8_t>(C) < 0x20 || C == 0x7f)
       return Refuse("has a control character");
     if (StringRef(";|=%*?[\\").contains(C))
@@ -139,7 +139,7 @@ Expected<std::string> makeName(StringRef File) {
   }
   if (File.empty())
     return Refuse("has no name");
-  // Make takes it for somebody's folder, after it has taken the front away.
+  // Make drops leading "./" and reads the "~" as a home directory.
   StringRef Inner = File;
   while (Inner.consume_front("./"))
     Inner = Inner.ltrim('/');
@@ -147,7 +147,7 @@ Expected<std::string> makeName(StringRef File) {
     return Refuse("begins with '~'");
   if (StringRef(" :&").contains(File.back()))
     return Refuse("ends in '" + Twine(File.back()) + "'");
-  // As a member of an archive does.
+  // Make reads it as a member of an archive.
   if (File.ends_with(")") && File.contains('('))
     return Refuse("ends in parentheses");
   return Out;

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// One function for each language that a name may have to be said in. Whatever
-// bytes a name has, whoever reads the language gets that name and nothing else.
-// A terminal has escapeControls() of Diagnostics.h.
+// A function for each language in which a name may be written. For any bytes of
+// a name, a reader of the language gets exactly this name. For terminals see
+// escapeControls() of Diagnostics.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,33 +20,33 @@
 
 namespace graft {
 
-/// How many bytes at the front of \p Text are one character that can be shown;
-/// 0 for controls, marks that turn the direction of writing, what is no
-/// character, and bytes that are no UTF-8.
+/// Returns the size of the first character of \p Text if it can be shown; 0 for
+/// controls, marks that change the direction of writing, noncharacters, and
+/// bytes that are not UTF-8.
 unsigned shownLength(llvm::StringRef Text);
 
-/// \p Text for a string of JSON, which is UTF-8: other bytes become U+FFFD.
+/// Returns \p Text for a JSON string: bytes that are not UTF-8 become U+FFFD.
 std::string utf8(llvm::StringRef Text);
 
-/// The document that \p Write makes, of lines if there is an \p Indent. What
-/// cannot be shown is `\uXXXX` in it.
+/// Returns the document that \p Write writes, in lines if \p Indent is not 0.
+/// Characters that cannot be shown are written `\uXXXX`.
 std::string jsonText(unsigned Indent,
                      llvm::function_ref<void(llvm::json::OStream &)> Write);
 
-/// A string of YAML, in double quotes.
+/// Returns a YAML string, in double quotes.
 std::string yamlString(llvm::StringRef Text);
 
-/// A string of the YAML of LLVM's remarks, in single quotes: its readers take
-/// what is between them as it is. What cannot be shown is `\xNN` in it.
+/// Returns a string of the YAML of LLVM's remarks, in single quotes, whose
+/// readers do not unescape. Bytes that cannot be shown are written `\xNN`.
 std::string llvmYamlString(llvm::StringRef Text);
 
-/// A name, or a label, of Graphviz, in double quotes.
+/// Returns a name or a label of Graphviz, in double quotes.
 std::string dotString(llvm::StringRef Text);
 
-/// A reference of RFC 3986 to the file \p Path.
+/// Returns an RFC 3986 reference to the file \p Path.
 std::string fileUri(llvm::StringRef Path);
 
-/// The name of a file in a rule of Make; an error if Make has no way to say it.
+/// Returns a file name in a rule of Make; an error if Make cannot express it.
 llvm::Expected<std::string> makeName(llvm::StringRef File);
 
 } // namespace graft

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The error of a function that can say only a sentence.
+// The error of a function that reports only a sentence.
 //
 //===----------------------------------------------------------------------===//
 

@@ -18,7 +18,7 @@ class Glob {
 public:
   explicit Glob(llvm::StringRef Pattern) : Pattern(Pattern.str()) {}
 
-  /// Whether \p Text is more than a name.
+  /// Returns true if \p Text has wildcards.
   static bool is(llvm::StringRef Text) {
     return Text.find_first_of("*?[") != llvm::StringRef::npos;
   }

@@ -1,4 +1,4 @@
-//===- lib/support/InternalError.cpp - what must not happen -----*- C++ -*-===//
+//===- lib/support/InternalError.cpp - bugs of graft ------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -21,7 +21,7 @@ void internalError(const Twine &Message) {
   errs() << "graft: internal error: " << Message
          << "; this is a fault of graft: please report it, with the command "
             "line and the input\n";
-  // Other threads may be at work on what destructors would take away.
+  // Other threads may use objects that destructors would destroy.
   std::_Exit(InternalErrorStatus);
 }
 

@@ -1,4 +1,4 @@
-//===- lib/support/InternalError.h - what must not happen -------*- C++ -*-===//
+//===- lib/support/InternalError.h - bugs of graft --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -12,20 +12,20 @@
 
 namespace graft {
 
-/// The exit status of a program that has a fault: EX_SOFTWARE of sysexits.h.
+/// The exit status of a program that has a bug: EX_SOFTWARE of sysexits.h.
 inline constexpr int InternalErrorStatus = 70;
 
-/// Ends the program: graft has a fault. One line says so, temporary files are
-/// removed, the outputs stay as they were.
+/// Ends the program because graft has a bug. Prints one line and removes
+/// temporary files; the outputs stay as they were.
 [[noreturn]] void internalError(const llvm::Twine &Message);
 
-/// Holds a fixpoint to the number of turns that the height of its lattice
-/// allows: what rises at most so often has settled by then.
+/// Limits a fixpoint to the number of iterations that the height of its lattice
+/// allows.
 class TurnLimit {
 public:
   TurnLimit(llvm::StringRef What, uint64_t Most) : What(What), Left(Most) {}
 
-  /// One more turn, since \p Name() has changed.
+  /// Counts an iteration in which \p Name() changed.
   template <typename Fn> void turn(Fn Name) {
     if (Left-- == 0)
       internalError("node '" + Name() + "': " + What + " do not settle");

@@ -21,8 +21,8 @@ void MinCut::addEdge(Index From, Index To, int64_t Capacity) {
   Add(To, From, 0);
 }
 
-/// How far each node is from the source along edges that are not used up, if it
-/// is nearer than the sink. Whether the sink can be reached.
+/// Sets the distances from the source along edges with capacity left, if less
+/// than that of the sink. Returns true if the sink is reached.
 bool MinCut::findLevels() {
   Level.assign(FirstEdge.size(), None);
   Level[Source] = 0;
@@ -36,8 +36,8 @@ bool MinCut::findLevels() {
   return Level[Sink] != None;
 }
 
-/// Sends what can be sent along shortest ways. (Ways are as long as the graph:
-/// no recursion.)
+/// Sends all flow along shortest paths. (Paths are as long as the graph: no
+/// recursion.)
 void MinCut::sendFlow() {
   NextEdge = FirstEdge;
   std::vector<Index> Way;
@@ -54,7 +54,7 @@ void MinCut::sendFlow() {
         if (Edges[Way[I]].Left == 0)
           Used = I;
       }
-      // On from where the first edge is used up.
+      // Go on from the first edge without capacity.
       At = Edges[Way[Used] ^ 1].To;
       Way.resize(Used);
       continue;
@@ -70,7 +70,7 @@ void MinCut::sendFlow() {
     }
     if (Way.empty())
       return;
-    // A dead end: nothing comes here again in this phase.
+    // A dead end: no path of this phase can use it.
     Level[At] = None;
     At = Edges[Way.back() ^ 1].To;
     Way.pop_back();

@@ -2,12 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which nodes of a directed network stay with the source when it is cut from
-// the sink where that costs least: by a maximum flow, which is found in phases
-// of shortest ways (E. A. Dinic, "Algorithm for solution of a problem of
-// maximum flow in networks with power estimation", 1970). Of all cuts that cost
-// as little it is the one with the fewest nodes at the source, so the result
-// does not depend on the order of edges.
+// Finds the nodes of a directed network that stay with the source in a minimal
+// cut from the sink. It computes a maximum flow in phases of shortest paths (E.
+// A. Dinic, "Algorithm for solution of a problem of maximum flow in networks
+// with power estimation", 1970). The result is the minimal cut with the fewest
+// nodes at the source, so it does not depend on the order of edges.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +22,7 @@ class MinCut {
 public:
   using Index = uint32_t;
   static constexpr Index Source = 0, Sink = 1;
-  /// What is never cut. Other capacities are at most MaxCapacity.
+  /// The capacity of uncuttable edges. Others are at most MaxCapacity.
   static constexpr int64_t Infinite = INT64_MAX / 4;
   static constexpr int64_t MaxCapacity = int64_t(1) << 40;
 
@@ -33,20 +32,20 @@ public:
     FirstEdge.push_back(None);
     return static_cast<Index>(FirstEdge.size() - 1);
   }
-  /// Cutting \p To, on the side of the sink, from \p From costs \p Capacity.
+  /// Adds an edge whose cut costs \p Capacity: \p From at the source side.
   void addEdge(Index From, Index To, int64_t Capacity);
 
-  /// By node, whether it stays with the source.
+  /// Returns by node: true if it stays with the source.
   std::vector<bool> solve();
-  /// What the cut costs, after solve().
+  /// The cost of the cut, after solve().
   int64_t flow() const { return Flow; }
 
 private:
   static constexpr Index None = ~Index(0);
-  /// Edge I and I ^ 1 are the two directions of one.
+  /// Edges I and I ^ 1 are the two directions of one edge.
   struct Edge {
     Index To, Next;
-    int64_t Left; ///< The capacity that is not used yet.
+    int64_t Left; ///< The unused capacity.
   };
   bool findLevels();
   void sendFlow();

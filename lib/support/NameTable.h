@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// An open-addressing table of (hash, index) slots over names that somebody
-// else holds: 13 to 26 bytes a name, and one cache line to ask. A hash can be
+// An open-addressing table of (hash, index) slots over names that the caller
+// stores: 13 to 26 bytes a name, and one cache line for a lookup. A hash can be
 // computed long before it is used, so that the misses of many lookups overlap.
 //
 //===----------------------------------------------------------------------===//
@@ -32,7 +32,7 @@ public:
     Used = 0;
   }
 
-  /// The index whose name, which is \p NameOf(index), is \p Name, or None.
+  /// Returns the index with \p NameOf(index) equal to \p Name, or None.
   template <typename Fn>
   uint32_t find(llvm::StringRef Name, uint32_t Hash, Fn NameOf) const {
     size_t Mask = Slots.size() - 1;
@@ -43,8 +43,7 @@ public:
     return None;
   }
 
-  /// The index that has the name \p Name already, or \p Index, which has it
-  /// from now on.
+  /// Returns the index that has the name \p Name, or adds \p Index with it.
   template <typename Fn>
   uint32_t insert(uint32_t Index, llvm::StringRef Name, uint32_t Hash,
                   Fn NameOf) {
@@ -68,19 +67,19 @@ public:
       }
   }
 
-  /// A lookup of \p Hash comes soon.
+  /// Prepares for a lookup of \p Hash.
   void prefetch(uint32_t Hash) const {
     __builtin_prefetch(&Slots[Hash & (Slots.size() - 1)]);
   }
-  /// The index in the first slot that a lookup of \p Hash sees, most often
-  /// what it will find; None when there is none.
+  /// Returns the index in the first slot of \p Hash, most often the result of
+  /// the lookup; None if there is none.
   uint32_t guess(uint32_t Hash) const {
     uint32_t Index = Slots[Hash & (Slots.size() - 1)].Index;
     return Index == Removed ? None : Index;
   }
 
 private:
-  /// Marks a slot that lookups walk over.
+  /// Marks a slot that lookups skip.
   static constexpr uint32_t Removed = ~uint32_t(1);
 
   static bool isFull(size_t Used, size_t Size) { return Used > Size / 8 * 5; }

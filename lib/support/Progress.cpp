@@ -1,4 +1,4 @@
-//===- lib/support/Progress.cpp - what a long run is at ---------*- C++ -*-===//
+//===- lib/support/Progress.cpp - the progress of a long run ----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -22,12 +22,12 @@ namespace graft {
 
 static constexpr std::chrono::milliseconds Delay{2000}, Interval{200};
 
-/// The thread that prints: what the others are at may take long.
+/// The thread that prints, because a stage of the others may take long.
 class Progress::Line {
 public:
   explicit Line(StringRef Program) : Program(Program), Begin(Clock::now()) {
-    // Signals are for the threads that know what to do with them. The new one
-    // has the mask of this one from its beginning.
+    // Signals are for the threads that handle them. The new thread inherits the
+    // mask of this one from its beginning.
     sigset_t All, Mine;
     sigfillset(&All);
     pthread_sigmask(SIG_SETMASK, &All, &Mine);
@@ -75,7 +75,7 @@ private:
         std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - Begin);
     std::string Text = Program + ": " + escapeControls(At) + ", " +
                        std::to_string(Seconds.count()) + " s";
-    // A line that is broken would not be erased.
+    // A wrapped line would not be erased.
     if (unsigned Columns = sys::Process::StandardErrColumns(); Columns > 1)
       Text.resize(std::min<size_t>(Text.size(), Columns - 1));
     errs() << "\r\033[K" << Text;

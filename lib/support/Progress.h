@@ -1,4 +1,4 @@
-//===- lib/support/Progress.h - what a long run is at -----------*- C++ -*-===//
+//===- lib/support/Progress.h - the progress of a long run ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -15,10 +15,9 @@
 
 namespace graft {
 
-/// A line on stderr that says what a program is at and for how long, once it
-/// has run for two seconds. It is there only while stderr is a terminal and
-/// nothing else is printed: who prints holds what hide() returns, or has called
-/// stop().
+/// A line on stderr with the stage of a program and its running time, from two
+/// seconds on. It is shown only while stderr is a terminal and nothing else is
+/// printed: a printer holds the result of hide(), or has called stop().
 class Progress {
 public:
   Progress();
@@ -26,13 +25,13 @@ public:
   Progress(const Progress &) = delete;
   Progress &operator=(const Progress &) = delete;
 
-  /// From here on the line may be shown, after \p Program and a colon. Nothing
-  /// happens where stderr is no terminal.
+  /// Allows the line from now on, after \p Program and a colon. Has no effect
+  /// if stderr is not a terminal.
   void start(llvm::StringRef Program);
   void stage(const llvm::Twine &What);
-  /// Takes the line away for as long as what it returns lives.
+  /// Hides the line while the result lives.
   [[nodiscard]] std::unique_lock<std::mutex> hide();
-  /// Takes it away for good.
+  /// Removes the line for good.
   void stop();
 
 private:

@@ -15,11 +15,11 @@
 
 namespace graft {
 
-/// The most bytes that are read of a pipe or a device, which may have no end:
-/// as many as protobuf reads of a message.
+/// The most bytes that are read from a pipe or a device, which may have no end:
+/// the limit of protobuf for a message.
 inline constexpr uint64_t StreamLimit = 0x7fffffff;
 
-/// All that \p FD gives, at most \p Limit bytes.
+/// Reads \p FD to its end; an error if it has more than \p Limit bytes.
 llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>>
 readStream(int FD, llvm::StringRef Name, uint64_t Limit = StreamLimit);
 

@@ -1,4 +1,4 @@
-//===- lib/support/Temporaries.cpp - files that must not stay ---*- C++ -*-===//
+//===- lib/support/Temporaries.cpp - removal of temporary files -*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -21,14 +21,14 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-// Threads by their numbers; 0 is none. Both are sequentially consistent: of a
-// thread that is not to be interrupted and one that ends the program at least
-// one sees the other.
+// Thread ids; 0 is none. Both are sequentially consistent: if one thread
+// becomes uninterruptible while another ends the program, at least one of them
+// sees the other.
 std::atomic<pid_t> Holding = 0;
 std::atomic<pid_t> Ending = 0;
 
-/// The folders, the last one first, so that each comes before the one that it
-/// is in. A signal handler walks them: entries stay.
+/// The folders, the last one first, so that each comes before its parent. A
+/// signal handler walks them, so entries are never freed.
 struct Folder {
   std::string Path;
   std::atomic<bool> IsTemporary;
@@ -43,7 +43,7 @@ std::atomic<Folder *> Folders = nullptr;
 
 std::error_code lastError() { return {errno, std::generic_category()}; }
 
-/// Removes what the folder \p Parent calls \p Name.
+/// Removes \p Name in the folder \p Parent, with its contents.
 std::error_code removeAt(int Parent, const char *Name) {
   if (::unlinkat(Parent, Name, 0) == 0)
     return {};
@@ -90,7 +90,7 @@ Uninterrupted::~Uninterrupted() {
 
 std::error_code createTemporary(StringRef Path,
                                 function_ref<std::error_code()> Open) {
-  // There is no time when a signal would leave it, or remove another one's.
+  // At no time can a signal leave the file, or remove that of another process.
   Uninterrupted Whole;
   sys::RemoveFileOnSignal(Path);
   std::error_code Reason = Open();
@@ -119,8 +119,8 @@ void removeTemporaries() {
   pid_t Self = ::gettid(), None = 0;
   if (!Ending.compare_exchange_strong(None, Self) && None != Self)
     waitForTheEnd();
-  // A thread that is not to be interrupted is done in a moment, unless it is
-  // the one that a fault's handler runs on.
+  // An uninterruptible thread is soon done, unless this fault handler runs on
+  // it.
   while (Holding != 0 && Holding != Self)
     ::usleep(100);
   sys::RunInterruptHandlers();

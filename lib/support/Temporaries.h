@@ -1,4 +1,4 @@
-//===- lib/support/Temporaries.h - files that must not stay -----*- C++ -*-===//
+//===- lib/support/Temporaries.h - removal of temporary files ---*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -16,7 +16,7 @@
 
 namespace graft {
 
-/// While one lives nothing ends the program but a fault: signals wait, and so
+/// While an object lives, only a fault ends the program: signals wait, and so
 /// does another thread that wants to end it. For steps that belong together,
 /// none of which may take long.
 class Uninterrupted {
@@ -31,26 +31,26 @@ private:
   pid_t Outer; ///< Nonzero inside of another one.
 };
 
-/// Calls \p Open, which makes the file \p Path; if the program is ended from
-/// then on, by whichever thread, the file is removed.
+/// Calls \p Open, which creates the file \p Path. If any thread ends the
+/// program later, the file is removed.
 std::error_code createTemporary(llvm::StringRef Path,
                                 llvm::function_ref<std::error_code()> Open);
 
-/// Makes the folder \p Path, which nobody else can read. If the program is
-/// ended from then on, it is removed, provided that nothing is in it but files
-/// of createTemporary() and folders that were made like this.
+/// Creates the folder \p Path for this user only. It is removed if the program
+/// ends later, unless it contains more than files of createTemporary() and
+/// folders of this function.
 std::error_code createTemporaryFolder(llvm::StringRef Path);
 
-/// Lets go of such a folder, which is removed or has another name now.
+/// Forgets such a folder, because it was removed or renamed.
 void releaseTemporaryFolder(llvm::StringRef Path);
 
-/// Removes all of them, for a program that is about to end: to be called once
-/// nothing but the end follows, also from signal handlers. Of several threads
-/// that end the program one comes back from it.
+/// Removes all of them. Call it when only the end of the program follows, also
+/// from signal handlers. If several threads end the program, it returns in one
+/// of them only.
 void removeTemporaries();
 
-/// Removes the folder \p Path and all that is in it. No link is followed: one
-/// goes itself, in the folder as in its place.
+/// Removes the folder \p Path with its contents. Links are removed, not
+/// followed, also if \p Path is one.
 std::error_code removeFolder(const std::string &Path);
 
 } // namespace graft

@@ -75,9 +75,8 @@ inline void appendInt(std::string &S, unsigned Field, uint64_t V) {
 }
 
 /// Reads a length of one or two bytes at \p P, which is before \p End, and
-/// moves
-/// \p P behind it. False when the length is of another form or goes beyond
-/// \p End; then \p P is of no use.
+/// moves \p P behind it. Returns false if the length has another form or goes
+/// beyond \p End; \p P is then useless.
 inline bool shortLength(const char *&P, const char *End, uint64_t &Length) {
   Length = static_cast<uint8_t>(*P++);
   if (Length >= 0x80) {
@@ -88,9 +87,9 @@ inline bool shortLength(const char *&P, const char *End, uint64_t &Length) {
   return Length <= static_cast<uint64_t>(End - P);
 }
 
-/// Takes the field \p Tag, a tag of one byte, and its contents off the front of
-/// \p P. False, with \p P unchanged, when there is another field or an unusual
-/// form of this one.
+/// Reads the field \p Tag, a tag of one byte, and its contents from the front
+/// of \p P. Returns false, with \p P unchanged, if there is another field or an
+/// unusual form of this one.
 inline bool takeBytes(const char *&P, const char *End, char Tag,
                       llvm::StringRef &Contents) {
   if (End - P < 2 || *P != Tag)
@@ -124,10 +123,10 @@ public:
   bool failed() const { return Failed; }
   const char *position() const { return Cursor; }
 
-  /// Moves to the next field; false at the end or at a malformed field.
+  /// Moves to the next field; returns false at the end or if it is malformed.
   bool next(Field &F) {
-    // Nearly every field has a tag of one byte, and contents with a length of
-    // one or two bytes or a value of one.
+    // Nearly every field has a one-byte tag, and contents with a length of one
+    // or two bytes or a value of one byte.
     if (End - Cursor >= 2 && static_cast<uint8_t>(*Cursor - 8) < 0x78) {
       const char *Start = Cursor, *Body = Start + 1;
       auto Tag = static_cast<uint8_t>(*Start);
@@ -170,7 +169,7 @@ public:
   }
 
 private:
-  /// Any legal field; there are bytes left.
+  /// Reads any legal field; there are bytes left.
   LLVM_ATTRIBUTE_NOINLINE bool nextUnusual(Field &F) {
     const char *Start = Cursor;
     uint64_t Tag;

@@ -48,7 +48,7 @@ private:
   bool matchNodes();
   NodeId findInput(StringRef Name);
   void compareNode(NodeId I, NodeId P);
-  /// Whether \p E of the program is \p Want of the input.
+  /// Returns true if \p E of the program stands for \p Want of the input.
   bool reads(Endpoint E, Endpoint Want) const {
     if (E.Node == NoNode)
       return false;
@@ -69,12 +69,12 @@ private:
   void checkForeignOps(const ProgramFacts &Facts);
   void checkConstant(const ProgramFacts &Facts, NodeId P);
 
-  bool ReadsBatches = false;  ///< There is a read of a queue or an iterator.
-  std::vector<uint32_t> OpOf; ///< By op of the input: that of the program.
-  uint32_t ConstOp = ~0u;     ///< Of the program.
-  std::vector<std::pair<NodeId, StringRef>> StatedShapes; ///< That changed.
-  std::vector<NodeId> NamedAxes; ///< Squeezes that say which axes they drop.
-  /// All input nodes, when ids are not enough to find them.
+  bool ReadsBatches = false;  ///< The program reads a queue or an iterator.
+  std::vector<uint32_t> OpOf; ///< By op of the input: the op of the program.
+  uint32_t ConstOp = ~0u;     ///< The op Const of the program.
+  std::vector<std::pair<NodeId, StringRef>> StatedShapes; ///< To be compared.
+  std::vector<NodeId> NamedAxes; ///< Squeezes that name the axes they drop.
+  /// The nodes of the input by name, for when ids do not match.
   DenseMap<StringRef, NodeId> ByName;
 };
 
@@ -103,8 +103,8 @@ NodeId Checker::findInput(StringRef Name) {
   return It == ByName.end() ? NoNode : It->second;
 }
 
-/// Every node of the input is in the program once, and nothing else is that was
-/// not inserted.
+/// Matches nodes by name. The program must have every node of the input once,
+/// and all its other nodes must be inserted ones.
 bool Checker::matchNodes() {
   ProgramOf.assign(In.size(), NoNode);
   InputOf.assign(G.size(), NoNode);
@@ -120,7 +120,7 @@ bool Checker::matchNodes() {
           AgainOf[P] = I;
       continue;
     }
-    // Mostly the ids are those of the input; names decide.
+    // Most ids are those of the input, but names decide.
     StringRef Origin = originName(G, P);
     NodeId I = P;
     if (P >= In.size() || !isSameText(In.name(P), Origin))
@@ -148,19 +148,19 @@ bool Checker::matchNodes() {
   return Errors == 0;
 }
 
-/// What may be dropped or changed: it does not bear on values.
+/// Returns true for attributes that do not affect values and may be changed.
 static bool isIgnored(StringRef Key) {
   return Key.starts_with("_graft_") || Key == "_class" ||
          Key == "_output_shapes";
 }
 
-/// Whether the attributes \p Now are \p Was, in order, but for ignored ones.
-/// False if it takes a closer look.
+/// Returns true if the attributes \p Now equal \p Was, in order, apart from
+/// ignored ones. False means that a closer look is needed.
 static bool sameAttrs(StringRef Was, StringRef Now) {
   AttrReader Old(Was), New(Now);
   AttrEntry A, B;
   while (Old.next(A)) {
-    // Equal bytes are an equal field; to compare them is less than to read.
+    // Equal bytes are an equal field, and comparing is cheaper than parsing.
     if (New.rest().starts_with(A.Whole) && A.Key != OriginalAttr) {
       New.skip(A.Whole.size());
       continue;
@@ -180,14 +180,14 @@ static bool sameAttrs(StringRef Was, StringRef Now) {
   return true;
 }
 
-/// What keeps XLA away from a variable on the host.
+/// Returns true for the attributes that keep XLA away from a host variable.
 static bool isOffXla(const AttrEntry &A) {
   return (A.Key == "_XlaCompile" && A.Value == encodeBoolAttr(false)) ||
          (A.Key == "_XlaScope" && A.Value == encodeStringAttr(""));
 }
 
-/// Whether the attribute \p Value is a shape that says how many axes there are,
-/// and nothing else.
+/// Returns true if the attribute \p Value is a shape that states only the
+/// number of axes.
 static bool isRank(StringRef Value) {
   auto Bytes = bytesField(Value, AttrShape);
   if (!Bytes)
@@ -227,8 +227,8 @@ void Checker::compareAttrs(NodeId I, NodeId P) {
       error(P, "attribute '" + A.Key + "' is not in the input");
 }
 
-/// Whether attribute \p Key is that of a Squeeze, which drops all axes of one
-/// element in the input: a program may say which those are.
+/// Returns true if \p Key is the attribute of a Squeeze that drops all axes of
+/// size 1 in the input: a program may name these axes.
 bool Checker::mayNameAxes(NodeId I, NodeId P, StringRef Key) {
   if (Key != "squeeze_dims" || !G.isOp(P, op::Squeeze))
     return false;
@@ -240,8 +240,8 @@ bool Checker::mayNameAxes(NodeId I, NodeId P, StringRef Key) {
   return true;
 }
 
-/// Whether \p I is a feed of which the input does not know the rank: a program
-/// may say how many axes it has, which TensorFlow checks.
+/// Returns true if \p I is a feed of unknown rank in the input: a program may
+/// state the rank, which TensorFlow checks.
 bool Checker::isOpenFeed(NodeId I) const {
   auto Shape = In.attr(I, "shape");
   auto Bytes = Shape ? bytesField(*Shape, AttrShape) : std::nullopt;
@@ -249,7 +249,7 @@ bool Checker::isOpenFeed(NodeId I) const {
          parseShape(*Bytes).UnknownRank;
 }
 
-/// Whether input \p K of node \p P is that of \p I, or what that is by
+/// Returns true if input \p K of node \p P is that of \p I, or equal to it by
 /// definition.
 bool Checker::readsDefined(NodeId I, NodeId P, unsigned K) const {
   Endpoint Want = In.inputs(I)[K], E = G.input(P, K);
@@ -258,7 +258,7 @@ bool Checker::readsDefined(NodeId I, NodeId P, unsigned K) const {
     return true;
   if (BatchNorms->isHollow(Want) && !readsShapeOnly(G, P, Want.Port))
     return false;
-  // A seed that is another on each replica makes another draw.
+  // A seed with an offset for each replica stands for the seed itself.
   E = withoutOffset(G, P, K, strip(E), Replicas);
   return E.Node != NoNode && reads(erase(E), Want);
 }
@@ -287,11 +287,11 @@ void Checker::compareNode(NodeId I, NodeId P) {
   size_t Next = NumData;
   bool Same = true;
   for (Endpoint E : Now.drop_front(NumData)) {
-    // What compares copies changes nothing, and a step may wait for it.
+    // A node may also wait for checks of copies and resets of residuals.
     if (InputOf[E.Node] == NoNode &&
         (runsChecks(G, E.Node) || clearsResidual(G, E.Node)))
       continue;
-    // Parts of its definition do nothing that could be waited for in vain.
+    // Nodes of a definition have no effect, so waiting for them is harmless.
     if (BatchNorms && G.node(E.Node).Kind == Inserted::Definition &&
         BatchNorms->isRewritten(I))
       continue;
@@ -305,8 +305,8 @@ void Checker::compareNode(NodeId I, NodeId P) {
     error(P, "has different control inputs than in the input");
 }
 
-/// Whether \p N takes what it does in the input, so that sizes that are equal
-/// there are equal here. (Nothing follows from sizes that do not agree.)
+/// Returns true if \p N has the operands of the single-device step, so that
+/// equal sizes there are equal here. (Conflicting sizes prove nothing.)
 bool Checker::isOfWholeBatch(const ProgramFacts &Facts, NodeId N) const {
   return G.node(N).Count == Copies::Once &&
          all_of(G.dataInputs(N), [&](Endpoint E) {
@@ -315,7 +315,7 @@ bool Checker::isOfWholeBatch(const ProgramFacts &Facts, NodeId N) const {
          });
 }
 
-/// A finished program demands nothing more.
+/// Reports open collective requests, conflicts of sizes and unproved writes.
 void Checker::checkDemands(const ProgramFacts &Facts) {
   for (const Demand &D : Facts.Types.demands()) {
     const char *What = D.Kind == Demand::Reduce   ? "reduced"
@@ -346,8 +346,8 @@ void Checker::checkDemands(const ProgramFacts &Facts) {
   }
   for (auto [N, I] : Facts.Types.unprovedWrites()) {
     NodeId Cause = Facts.Types.type(G.input(N, I)).Cause;
-    // What the input itself leaves open was warned of; what was inserted has
-    // no excuse.
+    // A pass warned of a value that the input itself leaves open; an inserted
+    // origin is an error.
     if (Facts.Types.usesState(N, I))
       continue;
     if (IsComputation || Cause == NoNode || G.node(Cause).Kind != Inserted::No)
@@ -362,9 +362,9 @@ void Checker::checkDemands(const ProgramFacts &Facts) {
   checkForeignOps(Facts);
 }
 
-/// What no rule relates runs on every replica. (That it leaves copies equal is
-/// for insert-reductions: a written file does not tell which copies may differ
-/// because a rule for their variable says so.)
+/// Checks that nodes that no rule relates can run on every replica. (That they
+/// leave copies equal is checked by insert-reductions: a written file does not
+/// tell which copies may differ because a rule for their variable says so.)
 void Checker::checkLocalRuns(const ProgramFacts &Facts) {
   LocalRuns Local(G, Facts);
   auto IsTold = [&](NodeId N) {
@@ -376,9 +376,9 @@ void Checker::checkLocalRuns(const ProgramFacts &Facts) {
       error(F.Node, F.Why + Local.spoiledBy(F.Node).str(G));
 }
 
-/// What an op does to a variable that it takes, if TensorFlow does not have the
-/// op, nobody knows: copies would run it on rows of their own, and several
-/// times where there is one variable.
+/// Refuses per-replica ops that TensorFlow does not have and that take a
+/// variable. Their effect is unknown: copies would run them on their own rows,
+/// and several times if the variable is unreplicated.
 void Checker::checkForeignOps(const ProgramFacts &Facts) {
   auto IsForeign = [&](uint32_t Op) {
     return !G.opDefOf(Op) && !G.opNameOf(Op).starts_with("_");
@@ -401,7 +401,7 @@ void Checker::checkForeignOps(const ProgramFacts &Facts) {
   }
 }
 
-/// A constant whose recorded original differs must differ by the batch only.
+/// Checks that a constant differs from its original only in the batch size.
 void Checker::checkConstant(const ProgramFacts &Facts, NodeId P) {
   NodeId I = InputOf[P];
   if (Facts.Dims.batchAxis({P, 0}) >= 0) {
@@ -411,11 +411,11 @@ void Checker::checkConstant(const ProgramFacts &Facts, NodeId P) {
       error(P, "this constant has the size of a per-replica shard");
     return;
   }
-  // Equal bytes are equal numbers, none of which may be the batch then.
+  // Equal bytes are equal numbers, none of which may then follow the batch.
   if (In.attrBytes(I).data() == G.node(P).AttrData &&
       !Facts.Dims.isSymbolic({P, 0}))
     return;
-  // Replicas that take batches of their own have the sizes of the input.
+  // If each replica reads its own batch, sizes are those of the input.
   if (OwnBatch) {
     if (In.attr(I, "value") != G.attr(P, "value"))
       error(P, "has a different value than in the input");
@@ -458,13 +458,13 @@ bool Checker::run() {
   for (NodeId I = 0; I < In.size(); ++I)
     if (In.isLive(I))
       compareNode(I, ProgramOf[I]);
-  // Each turn of a loop gives them what it gives the node itself.
+  // In each iteration, a recomputed node must get what the original gets.
   for (NodeId P = 0; P < G.size() && !AgainOf.empty(); ++P)
     if (auto It = AgainOf.find(P); It != AgainOf.end())
       compareNode(It->second, P);
-  // From scratch: what the passes inferred plays no part. What a pack takes
-  // out has the sizes of what was put in, which those who read it may know:
-  // not those that the pack says, which are compared with these.
+  // Infers from scratch: nothing that the passes inferred is used. Readers of
+  // an unpacked tensor may rely on the sizes of the tensor that was packed. The
+  // sizes that the pack states are then compared with these.
   DimOptions Options = optionsOf(G);
   for (NodeId N = 0; N < G.size(); ++N)
     if (G.isLive(N) && G.node(N).Kind == Inserted::Pack)
@@ -512,8 +512,8 @@ bool certifyProgram(const InputGraph &Input, const Graph &Program,
   return Checker(Input, Program, Diags).run();
 }
 
-/// The types of what was inserted. Passes copy them; a program that was read
-/// from a file may say anything.
+/// Checks the types of inserted nodes. Passes copy them, but a program that was
+/// read from a file may state any type.
 static bool checkTypes(const Graph &G, DiagnosticEngine &Diags) {
   unsigned Before = Diags.errorCount();
   for (NodeId N = 0; N < G.size(); ++N) {

@@ -2,11 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A translation check. It reads the input graph and the program and no decision
-// of any pass: erasing the nodes that were inserted, each by what it does to
-// true values (nothing), must give the input back edge for edge, and the types,
-// inferred from scratch, must show that every erased node is the identity on
-// true values and that everything that leaves the step is a true value.
+// A translation check. It reads the input graph and the program, and no
+// decision of a pass. Erasing the inserted nodes, which must do nothing to
+// global values, must give back the input edge for edge. Types inferred from
+// scratch must show that every erased node is the identity on global values,
+// and that every value that leaves the step is a global value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,13 +18,13 @@
 
 namespace graft {
 
-/// Checks that \p Program computes the step of \p Input. Errors name the nodes;
-/// at most a dozen are reported. What rests on an assumption was said by the
-/// pass that made it and is no error here.
+/// Checks that \p Program computes the single-device step of \p Input. Errors
+/// name the nodes; at most a dozen are reported. An assumption is no error
+/// here: the pass that made it warned of it.
 bool certifyProgram(const InputGraph &Input, const Graph &Program,
                     DiagnosticEngine &Diags);
-/// The same with the picture of \p Input as it is now. If \p IsComputation,
-/// what nothing reads need not be in the program under its name.
+/// Checks \p Program against a snapshot of \p Input as it is now. If
+/// \p IsComputation, the program may lack the names of results without users.
 bool certifyProgram(const Graph &Input, const Graph &Program,
                     DiagnosticEngine &Diags, bool IsComputation = false);
 

@@ -33,8 +33,8 @@ public:
   }
 
   bool areSeveral() const { return All.size() > 1; }
-  /// Whether what \p N gives may be needed in another task than \p Other is
-  /// in. Copies of replicas are beside each other.
+  /// Returns true if \p N may run in another task than \p Other. Copies of one
+  /// replica are in the same task.
   bool isAway(NodeId N, NodeId Other) {
     bool IsCopy = isCopy(N);
     if (IsCopy || isCopy(Other))
@@ -58,9 +58,9 @@ private:
 
   const Graph &G;
   Mesh Devices;
-  bool HasCopies = false; ///< In several tasks.
+  bool HasCopies = false; ///< Set if the replicas are in several tasks.
   StringSet<> All;
-  DenseMap<uint32_t, std::string> Of; ///< By device.
+  DenseMap<uint32_t, std::string> Of; ///< Job and task, by device.
 };
 
 } // namespace

@@ -12,10 +12,10 @@
 
 namespace graft {
 
-/// Whether all that is used after an update of a reference variable, and was
-/// read before it, is in the task of the variable: elsewhere it is a copy of
-/// what the variable was (lib/infer/graph/LateUses.h). \p G is a program or
-/// what was made of one.
+/// Checks uses, after an update, of a reference variable that was read before
+/// it. Such a use must be in the task of the variable: another task has a copy
+/// of the old value (lib/infer/graph/LateUses.h). \p G is a program or a graph
+/// made from one.
 bool checkLateUses(const Graph &G, DiagnosticEngine &Diags);
 
 } // namespace graft

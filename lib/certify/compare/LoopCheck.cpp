@@ -41,7 +41,7 @@ void checkLoops(const Graph &G, const LoopInfo &Loops,
                         "', which is unreplicated");
 }
 
-/// Whether the shape \p Now is \p Was but for \p Sizes that follow the batch.
+/// Returns true if \p Now equals \p Was but for \p Sizes that follow the batch.
 static bool isLocalShape(const DimAnalysis &Dims, ArrayRef<DimId> Sizes,
                          ArrayRef<int64_t> Was, ArrayRef<int64_t> Now,
                          unsigned Replicas) {

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The part of the certificate that is about loops, tensor arrays and stacks.
+// The part of the certificate for loops, tensor arrays and stacks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,19 +17,19 @@
 
 namespace graft {
 
-/// Every loop is run by each replica or exists once, as a whole, with its
-/// arrays and stacks; and nothing is exchanged inside one that replicas run.
+/// Checks that each loop is per-replica or unreplicated as a whole, with arrays
+/// and stacks, and that only recomputed nodes were inserted into it.
 void checkLoops(const Graph &G, const LoopInfo &Loops,
                 llvm::function_ref<void(NodeId, const llvm::Twine &)> Error);
 
-/// Whether \p Now says of \p N what statedShape() said in \p Was, but for the
-/// sizes that follow the batch, which are those of one of \p Replicas.
+/// Returns true if \p Now states the shape \p Was of statedShape() of \p N, but
+/// with the sizes of one of \p Replicas where they follow the batch.
 bool isLocalStatedShape(const Graph &G, const DimAnalysis &Dims, NodeId N,
                         llvm::StringRef Was, std::optional<llvm::StringRef> Now,
                         unsigned Replicas);
 
-/// Whether the constant \p N, whose value was \p Was, has one value in all
-/// elements, the same as then, and only fewer rows.
+/// Returns true if all elements of the constant \p N have one value, the same
+/// as in \p Was, and its shape differs only in per-replica sizes.
 bool isLocalSplat(const Graph &G, const DimAnalysis &Dims, NodeId N,
                   llvm::StringRef Was, unsigned Replicas);
 

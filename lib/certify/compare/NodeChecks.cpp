@@ -1,9 +1,9 @@
-//===- lib/certify/compare/NodeChecks.cpp - what each node has and takes --===//
+//===- lib/certify/compare/NodeChecks.cpp - checks of each node -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The part of the certificate that goes node by node, over types that were
-// inferred from scratch.
+// The checks of the certificate that go node by node, with types inferred from
+// scratch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,22 +51,22 @@ private:
   Comparison &C;
   const Graph &G;
   const std::vector<NodeId> &InputOf;
-  std::optional<const Conditions> When; ///< Once somebody has asked.
+  std::optional<const Conditions> When; ///< Computed on first use.
 };
 
-/// Whether a type is one that the input leaves open and a pass warned of. What
-/// an inserted node spoils has no excuse.
+/// Returns true if a type is unknown because of a node of the input, which a
+/// pass warned of. An inserted origin is no excuse.
 bool NodeChecker::isOpen(const ReplicationType &Type) const {
   return Type.isVarying() && Type.Cause != NoNode &&
          G.node(Type.Cause).Kind == Inserted::No;
 }
 
-/// Whether a type is that of a true value, or of an open one.
+/// Returns true if a type is that of a global value, or is open.
 bool NodeChecker::isExcused(const ReplicationType &Type) const {
   return Type.isTrue() || isOpen(Type);
 }
 
-/// Whether every output has its true value under the name of the node.
+/// Returns true if all outputs of the node have global or open values.
 bool NodeChecker::hasTrueOutputs(const ProgramFacts &Facts, NodeId N) const {
   for (uint32_t Port = 0; Port < Facts.Dims.numOutputs(N); ++Port) {
     if (Facts.Types.natural({N, Port}).isPlain())
@@ -79,7 +79,7 @@ bool NodeChecker::hasTrueOutputs(const ProgramFacts &Facts, NodeId N) const {
   return true;
 }
 
-/// What was inserted is of the form that its kind says.
+/// Checks that an inserted node has the form of its kind.
 void NodeChecker::checkInserted(const ProgramFacts &Facts, NodeId N) {
   const Node &This = G.node(N);
   formOf(This.Kind).Check(C, Facts, N);
@@ -94,7 +94,7 @@ void NodeChecker::checkInserted(const ProgramFacts &Facts, NodeId N) {
              "pick");
 }
 
-/// What exists once takes true values.
+/// Checks that an unreplicated node has global values and sizes.
 void NodeChecker::checkOnce(const ProgramFacts &Facts, NodeId N) {
   const Node &This = G.node(N);
   for (uint32_t Port = 0; Port < Facts.Dims.numOutputs(N); ++Port)
@@ -125,7 +125,7 @@ void NodeChecker::checkOnce(const ProgramFacts &Facts, NodeId N) {
   }
 }
 
-/// Whether \p N is in a branch or a loop.
+/// Returns true if \p N is in a branch or a loop.
 bool NodeChecker::isConditional(const ProgramFacts &Facts, NodeId N) {
   if (!C.IsInside.empty() && C.IsInside[N])
     return true;
@@ -137,7 +137,7 @@ bool NodeChecker::isConditional(const ProgramFacts &Facts, NodeId N) {
 void NodeChecker::checkPerReplica(const ProgramFacts &Facts, NodeId N) {
   if (Facts.Vars.isOnce(G, N) && !ownBatchAxes(G, N))
     error(N, "has a side effect and must be unreplicated, not per-replica");
-  // Its numbers are assumed to be others for the rows of each replica.
+  // The types assume that each replica draws different numbers for its rows.
   if (opKind(N) == OpKind::SeededDraw && C.Replicas > 1 &&
       Facts.Dims.batchAxis({N, 0}) >= 0) {
     Endpoint Seed = G.input(N, drawOperands(G.opName(N)).Seed);
@@ -161,13 +161,13 @@ void NodeChecker::checkPerReplica(const ProgramFacts &Facts, NodeId N) {
              "for the others");
 }
 
-/// A name of the input has its true value or does not exist.
+/// Checks that a name of the input has its global value or does not exist.
 void NodeChecker::checkName(const ProgramFacts &Facts, NodeId N) {
   const Node &This = G.node(N);
   if (This.Flags & NF_ElidePrimary)
     error(N,
           "is marked as forwarding for replica 0, so its name would not exist");
-  // What exists once may have lost its name, for another of its own.
+  // A node of the input may not take a name that another one lost.
   if (auto It = C.NamedAfter.find(N);
       It != C.NamedAfter.end() && It->second != InputOf[N] &&
       !(This.Count == Copies::PerReplica && This.Flags & NF_LocalName))
@@ -183,8 +183,8 @@ void NodeChecker::checkName(const ProgramFacts &Facts, NodeId N) {
                "single-device step");
     return;
   }
-  // A result of the input, which nothing reads, keeps its name.
-  // Nobody can fetch what is in a loop, or a variant.
+  // A result of the input without users keeps its name. Values in loops and
+  // variants cannot be fetched.
   NodeId I = InputOf[N];
   if (C.IsComputation || C.IsRead[I] ||
       (!C.IsInside.empty() && C.IsInside[N]) || Facts.Dims.numOutputs(N) != 1 ||
@@ -196,7 +196,7 @@ void NodeChecker::checkName(const ProgramFacts &Facts, NodeId N) {
     error(N, "this result has no global value");
 }
 
-/// Nor does something inserted take it.
+/// Checks that an inserted node has the value of its name in the input.
 void NodeChecker::checkInsertedName(const ProgramFacts &Facts, NodeId N) {
   const Node &This = G.node(N);
   if (This.Count == Copies::PerReplica && This.Flags & NF_LocalName)

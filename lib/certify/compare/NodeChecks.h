@@ -1,4 +1,4 @@
-//===- lib/certify/compare/NodeChecks.h - what each node has ----*- C++ -*-===//
+//===- lib/certify/compare/NodeChecks.h - checks of each node ---*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -11,8 +11,8 @@
 
 namespace graft {
 
-/// Checks that each node takes and gives what it may, by types that were
-/// inferred from scratch.
+/// Checks the inputs, outputs and name of each node, with types inferred from
+/// scratch.
 void checkNodes(Comparison &C, const ProgramFacts &Facts);
 
 } // namespace graft

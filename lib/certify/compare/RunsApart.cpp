@@ -1,15 +1,15 @@
-//===- lib/certify/compare/RunsApart.cpp - what is run alone ----*- C++ -*-===//
+//===- lib/certify/compare/RunsApart.cpp - needs of partial runs *- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Why edges alone are enough mostly: let each node of the program have the
-// needs that its node has in the input, and each inserted one those of all that
-// it leads to. If along every edge from an inserted node to one of the input
-// the needs of the former are a part of those of the latter, these sets are at
-// least the needs in the program, which is the least such assignment. They are
-// a part where the inserted node leads to one node only, of which the input has
-// an edge to the user. Everything else is compared by sets, over the input
-// once, and over the program where it may differ.
+// Edges are mostly enough for this proof. Give each node of the program the
+// needs that its node has in the input, and each inserted node the needs of all
+// that it depends on. If, along every edge from an inserted node to one of the
+// input, the former needs a subset of the latter, these sets include the true
+// needs, which are the least such assignment. That holds if the inserted node
+// depends on one node only, to which the user has an edge in the input. All
+// else is compared by sets, over the input once, and over the program where it
+// may differ.
 //
 //===----------------------------------------------------------------------===//
 
@@ -83,13 +83,13 @@ private:
   const InputGraph &In;
   const Graph &G;
   std::vector<bool> IsNeed; ///< By op of the program.
-  /// Of the program, which has all edges of the input.
+  /// Conditions in the program, which has all edges of the input.
   std::optional<Conditions> When;
-  std::vector<NodeId> New; ///< What was inserted, in order.
-  std::vector<bool> IsCut; ///< By node of the input; empty: there is none.
-  /// By inserted node: the one tensor or node of the input that it leads to.
+  std::vector<NodeId> New; ///< The inserted nodes, in order.
+  std::vector<bool> IsCut; ///< By node of the input: it may be fed.
+  /// By inserted node: the one tensor or node of the input that it depends on.
   std::vector<Endpoint> Front;
-  std::vector<bool> IsExtra; ///< By node of the program that has a name.
+  std::vector<bool> IsExtra; ///< By node that edges do not settle.
 
   static constexpr uint32_t NoNumber = ~uint32_t(0);
   /// By number: the node of the input that is needed. The first NumForeign are
@@ -97,23 +97,23 @@ private:
   std::vector<NodeId> NodeOf;
   uint32_t NumForeign = 0;
   std::vector<uint32_t> NumberOf; ///< By node of the input.
-  /// By node of the input: that of a variable that must have a value if a
-  /// branch is taken. Empty: nothing is read in a branch.
+  /// By variable of the input: its number if the value is needed only when a
+  /// branch is taken. Empty: the program has no branches.
   std::vector<uint32_t> BranchNumberOf;
   DenseMap<NodeId, uint32_t> ForeignNumbers;
   DenseMap<std::pair<NodeId, uint32_t>, uint32_t> CutNumbers;
   std::optional<NumberSets> Sets;
   std::vector<uint32_t> Was; ///< By node of the input.
   std::vector<uint32_t> Is;  ///< By node of the program.
-  bool Differs = false;      ///< The needs of a node are not those it had.
-  /// The nodes of which sets are computed, in order, and by node whether it is
-  /// in the sets itself, should it be a need.
+  bool Differs = false;      ///< Set if a node of the input has new needs.
+  /// The nodes whose sets are computed, in order; and, by node, if the node may
+  /// itself be in the sets, as a need.
   std::vector<NodeId> Order;
   std::vector<bool> IsBelow;
 };
 
-/// An inserted node that leads to nothing of the input, and one that leads to
-/// more than one node of it.
+/// The fronts of inserted nodes that depend on no node of the input, and on
+/// more than one.
 constexpr Endpoint NoFront{NoNode, 0}, ManyFronts{NoNode, 1};
 
 RunsApart::RunsApart(Comparison &C, const ProgramFacts &Facts)
@@ -123,9 +123,9 @@ RunsApart::RunsApart(Comparison &C, const ProgramFacts &Facts)
                      (G.opDefOf(Op) || !G.opNameOf(Op).starts_with("_")));
 }
 
-/// Adds that \p N takes a value of \p Var, a variable of the input. Who takes
-/// it in a branch needs one only if the branch is taken, which who takes it
-/// anyway needs as well.
+/// Adds the need of \p N for the value of \p Var, a variable of the input. A
+/// reader in a branch needs the value only if the branch is taken. A reader
+/// outside of branches has this need as well.
 void RunsApart::addRead(uint32_t &Set, NodeId N, NodeId Var) {
   if (When)
     add(Set, BranchNumberOf[Var]);
@@ -133,7 +133,7 @@ void RunsApart::addRead(uint32_t &Set, NodeId N, NodeId Var) {
     add(Set, NumberOf[Var]);
 }
 
-/// The node of the input whose name \p N has in the output, or NoNode.
+/// Returns the node of the input whose name \p N has in the output, or NoNode.
 NodeId RunsApart::nameOf(NodeId N) const {
   const Node &This = G.node(N);
   if (This.Count == Copies::PerReplica && This.Flags & NF_LocalName)
@@ -144,14 +144,14 @@ NodeId RunsApart::nameOf(NodeId N) const {
   return It == C.NamedAfter.end() ? NoNode : It->second;
 }
 
-/// The variable of the input that must have a value when \p N, of which \p E is
-/// input \p I, runs.
+/// Returns the variable of the input that must have a value before \p N runs
+/// because of \p E, its input \p I; or NoNode.
 NodeId RunsApart::variableOf(NodeId N, unsigned I, Endpoint E) const {
   NodeId Var = Facts.Vars.variableOf(E);
   if (Var == NoNode || !needsValue(G, Facts.Vars, N, I, Var))
     return NoNode;
   if (!isInserted(Var))
-    // What reads after an update finds what that left.
+    // The read of a refresh finds the value that the update left.
     return G.node(N).Kind == Inserted::Proxy ? NoNode : C.InputOf[Var];
   Var = C.Proxies ? C.Proxies->standsFor({Var, 0}).Node : NoNode;
   return Var == NoNode ? NoNode : C.InputOf[Var];
@@ -168,8 +168,8 @@ bool RunsApart::readsAny(NodeId N) const {
 // By edges
 //===----------------------------------------------------------------------===//
 
-/// Notes that \p E can be fed although something is behind it; false if that
-/// was known.
+/// Notes that \p E can be fed although its node has inputs. Returns true if
+/// that is new.
 bool RunsApart::addCut(Endpoint E) {
   if (E.Node == NoNode || In.inputs(C.InputOf[E.Node]).empty())
     return false;
@@ -181,7 +181,7 @@ bool RunsApart::addCut(Endpoint E) {
 Endpoint RunsApart::frontOf(Endpoint E) const {
   if (isInserted(E.Node))
     return Front[E.Node];
-  // A handle by itself is nothing that a run needs.
+  // A handle alone is no need of a run.
   return Facts.Vars.variableOf({E.Node, 0}) == E.Node ? NoFront : E;
 }
 
@@ -196,13 +196,13 @@ Endpoint RunsApart::join(Endpoint A, Endpoint B) const {
   return {A.Node, ControlPort};
 }
 
-/// Whether to lead to \p Front is to lead to \p Want of the input.
+/// Returns true if a dependence on \p Front is one on \p Want of the input.
 bool RunsApart::matches(Endpoint Front, Endpoint Want) const {
   return Front.Node != NoNode && C.InputOf[Front.Node] == Want.Node &&
          (Front.Port == Want.Port || IsCut.empty() || !IsCut[Want.Node]);
 }
 
-/// Whether \p N, of the input, has an edge to what it has none to there.
+/// Returns true if \p N, of the input, has an edge that it does not have there.
 bool RunsApart::hasExtra(NodeId N) const {
   NodeId I = C.InputOf[N];
   ArrayRef<Endpoint> Now = G.inputs(N), Old = In.inputs(I);
@@ -226,7 +226,7 @@ bool RunsApart::hasExtra(NodeId N) const {
   return false;
 }
 
-/// Where an inserted node leads to.
+/// Returns the front of the inserted node \p N.
 Endpoint RunsApart::frontOfInserted(NodeId N) const {
   if (isForeign(N) || readsAny(N))
     return ManyFronts;
@@ -236,7 +236,7 @@ Endpoint RunsApart::frontOfInserted(NodeId N) const {
   return Result;
 }
 
-/// False if it has to be done again, since a tensor was found to be fed.
+/// Finds the fronts. False if a newly fed tensor calls for another sweep.
 bool RunsApart::findFronts() {
   bool Anew = false;
   for (NodeId N : New) {
@@ -247,7 +247,7 @@ bool RunsApart::findFronts() {
   return !Anew;
 }
 
-/// Marks the nodes whose needs edges do not settle; false if there is none.
+/// Marks the nodes whose needs edges do not settle; false if there are none.
 bool RunsApart::findExtra() {
   for (NodeId N : Facts.Order)
     if (isInserted(N))
@@ -272,7 +272,7 @@ bool RunsApart::findExtra() {
   };
   for (NodeId N : New)
     G.forEachUse(N, [&](Use U) { Look(U.User); });
-  // Other edges than these are those of the input, or that was an error.
+  // All other edges are those of the input, or were reported.
   if (C.BatchNorms || C.Proxies || C.Errors != 0)
     for (NodeId N : Facts.Order)
       Look(N);
@@ -289,8 +289,8 @@ bool RunsApart::findExtra() {
 // By sets
 //===----------------------------------------------------------------------===//
 
-/// All that the nodes marked as extra lead to, here and in the input. What only
-/// they need, such as the updates that they are, makes no difference.
+/// Chooses the marked nodes and all that they depend on, here and in the input.
+/// The effect of a marked node itself, such as an update, changes nothing.
 void RunsApart::choose() {
   IsBelow.assign(G.size(), false);
   std::vector<bool> IsRoot(G.size());
@@ -331,7 +331,7 @@ void RunsApart::chooseAll() {
   Order = Facts.Order;
 }
 
-/// Effects first: an error tells of the least number.
+/// Numbers the needs, effects first: an error names the least number.
 void RunsApart::number() {
   NodeOf.clear();
   NumberOf.assign(In.size(), NoNumber);
@@ -362,7 +362,7 @@ void RunsApart::number() {
   Sets.emplace(NodeOf.size());
 }
 
-/// The number of output \p Port of \p I if it can be fed, or NoNumber.
+/// Returns the number of output \p Port of \p I if it can be fed, or NoNumber.
 uint32_t RunsApart::cut(NodeId I, uint32_t Port) const {
   if (IsCut.empty() || !IsCut[I])
     return NoNumber;
@@ -370,13 +370,13 @@ uint32_t RunsApart::cut(NodeId I, uint32_t Port) const {
   return It == CutNumbers.end() ? NoNumber : It->second;
 }
 
-/// What it takes to take \p E of the input.
+/// Returns the needs of reading \p E of the input.
 uint32_t RunsApart::wasTaken(Endpoint E) {
   uint32_t Number = cut(E.Node, E.Port);
   return Number == NoNumber ? Was[E.Node] : Sets->single(Number);
 }
 
-/// What it takes to take \p E of the program.
+/// Returns the needs of reading \p E of the program.
 uint32_t RunsApart::isTaken(Endpoint E) {
   uint32_t Number =
       isInserted(E.Node) ? NoNumber : cut(C.InputOf[E.Node], E.Port);
@@ -403,16 +403,16 @@ uint32_t RunsApart::inputNeeds(NodeId I) {
 
 void RunsApart::solveInput() {
   Was.assign(In.size(), NumberSets::None);
-  // Who waits for the whole of a node that can be fed has its outputs, too.
+  // A node that waits for all of a node that can be fed needs its outputs, too.
   for (auto [Of, Number] : CutNumbers)
     add(Was[Of.first], Number);
-  // What comes round a loop is there after the first turn; sets only grow.
+  // Values come round a loop from the second sweep on; sets only grow.
   TurnLimit Limit("what is needed to run it", 2 + In.size());
   for (NodeId Again = 0; Again != NoNode;) {
     Limit.turn([&] { return G.name(Again).str(); });
     Again = NoNode;
     std::vector<bool> Seen(In.size());
-    std::vector<bool> IsEarly(In.size()); ///< Read by a node before it.
+    std::vector<bool> IsEarly(In.size()); ///< An earlier node reads it.
     for (NodeId N : Order) {
       NodeId I = C.InputOf[N];
       if (I == NoNode)
@@ -464,7 +464,7 @@ void RunsApart::solveProgram() {
       Is[N] = Set;
       if (!isInserted(N))
         Differs = true;
-      // Where all are those of the input, loops are settled.
+      // While all sets are those of the input, loops are settled.
       if (Differs)
         Again = N;
     }
@@ -491,8 +491,8 @@ void RunsApart::error(NodeId N, uint32_t Number) {
   C.error(N, "a run of it " + What + ", and in the input it does not", Because);
 }
 
-/// Whether no node has other needs than in the input. Then none that was not
-/// looked at has.
+/// Returns true if no chosen node has needs beyond those in the input. Then no
+/// other node has either.
 bool RunsApart::holds() {
   return !Differs && all_of(Order, [&](NodeId N) {
     return !isInserted(N) || !IsExtra[N] ||
@@ -500,7 +500,7 @@ bool RunsApart::holds() {
   });
 }
 
-/// Of nodes that follow one that was reported, nothing is said.
+/// Reports new needs, except of nodes that depend on a reported one.
 void RunsApart::report() {
   std::vector<bool> Told(G.size());
   for (NodeId N : Order) {
@@ -527,7 +527,7 @@ void RunsApart::run() {
   Solve();
   if (holds())
     return;
-  // To tell who has which name takes all of them.
+  // A report needs the sets of all nodes.
   chooseAll();
   Solve();
   report();

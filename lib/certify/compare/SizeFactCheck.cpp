@@ -2,11 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// For the ops that state a fact there are two walks: forwards, to all that
-// cannot run without one of them; and backwards, from the ends of the step that
-// are not among these, to all that may run without them. A user of the fact is
-// none of the latter, runs under each predicate of the ops, and is in each loop
-// of theirs.
+// For the ops that state a fact there are two walks. The forward walk marks all
+// nodes that cannot run without one of them. The backward walk starts at the
+// other ends of the step and marks all nodes that may run without them. A user
+// of the fact must not be marked by the second walk, and must be under each
+// predicate and in each loop of the ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,8 +47,8 @@ private:
   function_ref<void(NodeId, const Twine &)> Error;
 };
 
-/// Only an op of the input with two tensors, or an assertion, compares sizes:
-/// a node that has one operand, or that picks one, says nothing of another.
+/// Returns true if \p Says compares sizes: an op of the input with several
+/// operands that does not just pick one, or an assertion.
 bool FactCheck::compares(NodeId Says) const {
   const Node &This = G.node(Says);
   StringRef Op = G.opName(Says);
@@ -78,8 +78,8 @@ std::vector<bool> FactCheck::mayRunWithout(ArrayRef<NodeId> Says) const {
           if (G.isOp(User, op::StackPopV2))
             Go(Needs, User);
   }
-  // The ends are the nodes of the input that no node of the input reads, also
-  // through what was inserted.
+  // The ends are the nodes of the input that no node of the input reads,
+  // directly or through inserted nodes.
   std::vector<bool> IsRead(G.size()), Without(G.size());
   for (NodeId N = 0; N < G.size(); ++N)
     if (G.isLive(N) && G.node(N).Kind == Inserted::No)
@@ -120,8 +120,8 @@ bool FactCheck::isInLoopOf(NodeId User, NodeId Says) const {
   for (uint32_t F = Loops->frame(User); F != 0; F = Loops->around(F))
     if (F == Loops->frame(Says))
       return true;
-  // The gradient of a loop takes a turn for each of the loop's: it pops what
-  // that pushed.
+  // The gradient of a loop has an iteration for each of the loop's: it pops
+  // what the loop pushed.
   return any_of(Loops->nest(User), [&](NodeId N) {
     return G.isOp(N, op::StackPopV2) &&
            any_of(Loops->handlesUsedBy(G, N), [&](NodeId Handle) {
@@ -156,7 +156,7 @@ void FactCheck::check(ArrayRef<NodeId> Says, ArrayRef<NodeId> Users) {
 void checkSizeFacts(const Graph &G, ArrayRef<NodeId> Order,
                     ArrayRef<SizeUse> Uses,
                     function_ref<void(NodeId, const Twine &)> Error) {
-  // Uses of one fact have one list.
+  // All uses of one fact share a list.
   MapVector<const NodeId *, std::pair<ArrayRef<NodeId>, SmallVector<NodeId, 4>>>
       BySays;
   for (const SizeUse &Use : Uses) {

@@ -14,11 +14,11 @@
 
 namespace graft {
 
-/// Checks each fact about sizes that the proof of program \p G rests on: the
-/// node that states it compares sizes of several operands, and runs whenever
-/// the node that uses it does. Shares nothing with the inference of sizes:
-/// walks over edges, and the predicates and loops around a node, say when it
-/// runs. Reports by \p Error, with the node that uses the fact.
+/// Checks each fact about sizes that the proof of program \p G rests on. The
+/// node that states it must compare sizes of several operands, and must run
+/// whenever the node that uses it does. Shares nothing with the inference of
+/// sizes: edges, predicates and loops tell when a node runs. Calls \p Error
+/// with the node that uses the fact.
 void checkSizeFacts(
     const Graph &G, llvm::ArrayRef<NodeId> Order, llvm::ArrayRef<SizeUse> Uses,
     llvm::function_ref<void(NodeId, const llvm::Twine &)> Error);

@@ -51,10 +51,10 @@ private:
   void checkPlace(NodeId N);
   void checkState(const CopyGroup &Gr, NodeId N, int Replica);
 
-  /// What a resource is called on its device.
+  /// Returns the name of a resource on its device.
   static std::string stateName(const Graph &G, NodeId N) {
     StringRef Shared = G.stringAttr(N, "shared_name").value_or("");
-    // Handles without a name are all of one variable.
+    // Handles without a name all belong to one variable.
     bool ByNode = Shared.empty() && !G.isOp(N, op::VarHandleOp);
     return (G.stringAttr(N, "container").value_or("") + "/" +
             (ByNode ? G.name(N) : Shared))
@@ -66,16 +66,17 @@ private:
   const Graph &P;
   ArrayRef<CopyGroup> Groups;
   DiagnosticEngine &Diags;
-  std::string Word;                ///< In the names of copies.
-  VariableIndex Vars, LoweredVars; ///< Of P and of L.
+  std::string Word;                ///< The word in the names of copies.
+  VariableIndex Vars, LoweredVars; ///< The variables of P and of L.
   unsigned Errors = 0;
-  std::vector<NodeId> Leader; ///< By node of L, of what is colocated.
-  std::vector<NodeId> Placed; ///< By leader: one that has a device, or NoNode.
-  /// By device and name: a handle of the resource, by what it is in the input.
+  std::vector<NodeId> Leader; ///< By node of L: a colocated node.
+  std::vector<NodeId> Placed; ///< By leader: a node with a device, or NoNode.
+  /// By device and name of a resource: the input's name for it, with the
+  /// replica.
   std::map<std::pair<std::string, std::string>, std::string> States;
 };
 
-/// Copies differ in names, devices and seeds only.
+/// Checks that attributes of copies differ in names, colocation and seeds only.
 void CopyChecker::compareAttrs(const CopyGroup &Gr) {
   NodeId M = Gr.model();
   for (NodeId Copy : Gr.Copies) {
@@ -95,7 +96,8 @@ void CopyChecker::compareAttrs(const CopyGroup &Gr) {
   }
 }
 
-/// Random draws that have a seed have one each; other ops have the same.
+/// Checks that seeds differ between copies of seeded random ops, and only
+/// there.
 void CopyChecker::compareSeeds(const CopyGroup &Gr) {
   NodeId M = Gr.model();
   if (!L.hasAttr(M, "seed2"))
@@ -117,9 +119,8 @@ void CopyChecker::compareSeeds(const CopyGroup &Gr) {
   }
 }
 
-/// What uses a variable or an accumulator in place that exists once runs where
-/// that is, and what
-/// the input has a device for may stay there.
+/// Returns true if all copies may be on one device: they take an unreplicated
+/// variable or an accumulator, or the input has that device for them.
 bool CopyChecker::mayStandTogether(const CopyGroup &Gr) const {
   StringRef Device = L.device(Gr.model());
   if (NodeId I = In.find(Gr.Base); I != NoNode && In.device(I) == Device)
@@ -133,12 +134,12 @@ bool CopyChecker::mayStandTogether(const CopyGroup &Gr) const {
   return false;
 }
 
-/// Where the type begins in a full device name.
+/// Returns the position of the type in a full device name.
 static size_t typeAt(StringRef Device) {
   return std::min(Device.size(), Device.find("/device:"));
 }
 
-/// Whether replicas are on several tasks: copies of a node differ in theirs.
+/// Returns true if the copies of a node are in different tasks.
 bool CopyChecker::areOnTasks() const {
   return any_of(Groups, [&](const CopyGroup &Gr) {
     if (Gr.Once != NoNode)
@@ -151,7 +152,7 @@ bool CopyChecker::areOnTasks() const {
   });
 }
 
-/// Replica i has one device, and no two have the same.
+/// Checks that each replica has one device, and that no two have the same.
 void CopyChecker::checkDevices() {
   std::vector<std::string> Device;
   bool OnTasks = areOnTasks();
@@ -167,7 +168,7 @@ void CopyChecker::checkDevices() {
     for (size_t R = 0; R < Gr.Copies.size(); ++R) {
       if (Gr.Copies[R] == NoNode)
         continue;
-      // Job and task come from the node, unless the replicas have some.
+      // Unless replicas are in several tasks, the node decides job and task.
       StringRef D = L.device(Gr.Copies[R]);
       if (!OnTasks)
         D = D.substr(typeAt(D));
@@ -183,15 +184,15 @@ void CopyChecker::checkDevices() {
       error(NoNode, "two replicas are on " + Of);
 }
 
-/// Whether the input has node and other on the devices that they are on now.
+/// Returns true if \p N and \p Other are on their devices of the input.
 bool CopyChecker::isOfInput(NodeId N, NodeId Other) const {
   NodeId Was = In.find(L.name(N)), Its = In.find(L.name(Other));
   return Was != NoNode && Its != NoNode && In.device(Was) == L.device(N) &&
          In.device(Its) == L.device(Other);
 }
 
-/// Whether \p N takes what an Identity reads of the reference \p Var: it is
-/// kept where that is, so that it sees the memory of the variable.
+/// Returns true if \p N takes the result of an Identity of the reference
+/// \p Var. It is kept with \p Var so that it sees the memory of the variable.
 bool CopyChecker::takesMemoryOf(NodeId N, NodeId Var) const {
   return any_of(L.dataInputs(N), [&](Endpoint E) {
     return L.isOp(E.Node, op::Identity) &&
@@ -199,9 +200,9 @@ bool CopyChecker::takesMemoryOf(NodeId N, NodeId Var) const {
   });
 }
 
-/// A node is colocated with copies of what the input colocates it with, or with
-/// what it reads, and never with what is on another device: TensorFlow refuses
-/// that.
+/// Checks that \p N is colocated only as in the input, or with a variable whose
+/// memory it reads, and only with nodes of its replica. TensorFlow refuses
+/// colocation with a node on another device.
 void CopyChecker::checkClass(const CopyGroup &Gr, NodeId N, int Replica) {
   auto List = L.stringListAttr(N, "_class");
   if (!List)
@@ -224,15 +225,15 @@ void CopyChecker::checkClass(const CopyGroup &Gr, NodeId N, int Replica) {
   }
 }
 
-/// The node that stands for all that \p N is colocated with so far.
+/// Returns the node that stands for all that \p N is colocated with so far.
 NodeId CopyChecker::leader(NodeId N) {
   while (Leader[N] != N)
     N = Leader[N] = Leader[Leader[N]];
   return N;
 }
 
-/// Takes a note that \p N is colocated with \p With. By however many steps,
-/// what is colocated is on one device.
+/// Notes that \p N is colocated with \p With. Nodes that are colocated in
+/// several steps are on one device, too.
 void CopyChecker::colocate(NodeId N, NodeId With) {
   if (Leader.empty()) {
     for (NodeId Each = 0; Each < L.size(); ++Each) {
@@ -252,7 +253,7 @@ void CopyChecker::colocate(NodeId N, NodeId With) {
     Placed[A] = Placed[B];
 }
 
-/// What reads or writes a variable in place is where the variable is.
+/// Checks that a node is with the variable or accumulator it uses in place.
 void CopyChecker::checkPlace(NodeId N) {
   for (unsigned I = 0; I < L.node(N).NumData; ++I) {
     NodeId Var = LoweredVars.variableOf(L.input(N, I));
@@ -270,7 +271,7 @@ void CopyChecker::checkPlace(NodeId N) {
   }
 }
 
-/// Two handles are of one resource only if they are in the input.
+/// Checks that two handles share a resource only if they do in the input.
 void CopyChecker::checkState(const CopyGroup &Gr, NodeId N, int Replica) {
   NodeId I = In.find(Gr.Base);
   std::string Was =

@@ -15,20 +15,20 @@
 
 namespace graft {
 
-/// A node of the program: its copies, or the one node.
+/// A node of the program: its copies, or the unreplicated node.
 struct CopyGroup {
-  std::vector<NodeId> Copies; ///< By replica; NoNode: elided.
+  std::vector<NodeId> Copies; ///< By replica; NoNode: not written.
   NodeId Once = NoNode;
   std::string Base;
   uint32_t Split = 0;
-  NodeId Program = NoNode; ///< Of the program that the groups fold to.
+  NodeId Program = NoNode; ///< The node of the folded program.
   NodeId Pick = NoNode;
-  bool TakesName = false; ///< The one node is called as what copies are of.
+  bool TakesName = false; ///< Once has the base name of copies.
   NodeId model() const { return Once != NoNode ? Once : Copies.back(); }
 };
 
-/// Checks what the program \p P that \p Groups of the lowered graph \p L fold
-/// to does not show: attributes and seeds of the copies, devices, colocation,
+/// Checks what the program \p P, to which \p Groups of the lowered graph \p L
+/// fold, does not show: attributes and seeds of copies, devices, colocation,
 /// and that no two variables have one name. \p In is the input graph.
 bool checkCopies(const Graph &L, const Graph &In, const Graph &P,
                  llvm::ArrayRef<CopyGroup> Groups, DiagnosticEngine &Diags);

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The inverse of the expansion, written against the file and not against the
-// writer: names give (origin, replica), the stamp marks splits, merges and
-// scales. What cannot be folded is an error that names the node.
+// writer. Names give (origin, replica), and the marker attribute tells splits,
+// merges and scales. An error names a node that cannot be folded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +27,8 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-/// What copies are called in \p Lowered, by its stamp, or by the names that
-/// \p Input leaves where there is none.
+/// Returns the word in the names of copies in \p Lowered: from its marker
+/// attribute, or, without one, the word that the names of \p Input leave free.
 std::string copyWordOf(const Graph &Lowered, const Graph &Input) {
   return hasGraftStamp(Lowered) ? copyWordOf(Lowered) : freeCopyWord(Input);
 }
@@ -40,9 +40,9 @@ public:
       : L(L), In(In), Diags(Diags), Replicas(Replicas), Word(copyWordOf(L, In)),
         File(L, In, Word) {}
 
-  /// Null after an error.
+  /// Returns the program; null after an error.
   std::unique_ptr<Graph> fold();
-  /// The same, and checks what the program does not show.
+  /// Folds the graph and checks what the program does not show.
   std::unique_ptr<Graph> run() {
     std::unique_ptr<Graph> Result = fold();
     return Result && checkCopies(L, In, *Result, Groups, Diags)
@@ -59,8 +59,8 @@ private:
     return false;
   }
   bool stamped(NodeId N) const { return File.isStamped(N); }
-  /// Whether the copies but copy 0 can be places, or bring a variable up to
-  /// date with copy 0. Every proxy is brought up to date.
+  /// Returns true if the group may lack copy 0: it is a device copy, or
+  /// refreshes a variable from copy 0. A proxy is refreshed on every replica.
   bool mayLackPrimary(const Group &Gr) const {
     NodeId N = Gr.Copies.back();
     return N != NoNode && !File.Proxies[N] &&
@@ -85,15 +85,15 @@ private:
   const Graph &In;
   DiagnosticEngine &Diags;
   unsigned Replicas;
-  std::string Word; ///< In the names of copies.
+  std::string Word; ///< The word in the names of copies.
   LoweredFile File;
   unsigned Errors = 0;
   std::unique_ptr<Graph> P = std::make_unique<Graph>();
   std::vector<Group> Groups;
   std::vector<uint32_t> GroupOf;        ///< By lowered node.
-  std::vector<int> ReplicaOf;           ///< By lowered node, -1 once.
+  std::vector<int> ReplicaOf;           ///< By lowered node; -1: unreplicated.
   std::vector<uint32_t> GroupOfProgram; ///< By program node that make() added.
-  std::vector<bool> Auxiliary; ///< Operands that stamped nodes brought.
+  std::vector<bool> Auxiliary;          ///< Operands of stamped nodes.
 };
 
 constexpr uint32_t NoGroup = ~uint32_t(0);
@@ -108,7 +108,7 @@ bool Folder::group() {
     if (L.intAttr(N, StampAttr) != Replicas)
       return error(N,
                    "has a _graft_replicas that is not the number of replicas");
-    // The operands that the expansion adds stand where an op takes them.
+    // The expansion adds operands at the positions where the op takes them.
     StringRef Op = L.opName(N);
     SmallVector<unsigned, 2> Parts;
     if (Op == op::Split)
@@ -174,8 +174,8 @@ bool Folder::group() {
   return true;
 }
 
-/// Each replica runs loops of its own: a frame is that of the input with the
-/// replica before it.
+/// Restores the frame of the input. Each replica runs its own loops, in frames
+/// with the replica before the name.
 void Folder::takeFrame(const Group &Gr) {
   for (unsigned R = 0; R < Gr.Copies.size(); ++R) {
     if (Gr.Copies[R] == NoNode)
@@ -188,15 +188,15 @@ void Folder::takeFrame(const Group &Gr) {
   }
 }
 
-/// Adds the program's node of a group, without inputs.
+/// Adds the program's node for a group, without inputs.
 void Folder::make(Group &Gr) {
   NodeId M = Gr.model();
   bool Once = Gr.Once != NoNode;
   bool Local =
       !Once && Gr.Copies[0] != NoNode && L.name(Gr.Copies[0]) != Gr.Base;
   StringRef Op = L.opName(M);
-  // A merged value takes the name of the node whose copies are local, and what
-  // waits for the refresh of a proxy that of the update.
+  // A merged value takes the name of the node whose copies are local, and the
+  // gate of a proxy's refresh takes the name of the update.
   bool FromInput = !stamped(M) && !ProxyForm.Recognize(File, M) &&
                    !AccumulateForm.Recognize(File, M) &&
                    !BlocksForm.Recognize(File, M) && !Gr.TakesName &&
@@ -226,7 +226,7 @@ void Folder::make(Group &Gr) {
     bool Shared =
         A.Key == "shared_name" || A.Key == "seed2" || A.Key == "frame_name";
     NodeId From = Shared && !Once && Gr.Copies[0] != NoNode ? Gr.Copies[0] : M;
-    // Copies of a handle without a shared name have one, and copy 0 has none.
+    // Without a shared name on copy 0 of a handle, the other copies have one.
     if (auto Value = L.attr(From, A.Key))
       P->setAttr(N, A.Key, *Value);
   }
@@ -234,7 +234,7 @@ void Folder::make(Group &Gr) {
     takeFrame(Gr);
   if (FromInput && L.isOp(M, op::Const)) {
     NodeId Was = In.find(Gr.Base);
-    // What foldAlone() takes for the input has names and ops only.
+    // The likely input that foldAlone() makes has names and ops only.
     auto Value = In.isOp(Was, op::Const) ? In.attr(Was, "value") : std::nullopt;
     if (Value && Value != L.attr(M, "value"))
       P->setAttr(N, OriginalAttr, *Value);
@@ -259,7 +259,7 @@ void Folder::make(Group &Gr) {
     New.Flags |= NF_ElidePrimary;
 }
 
-/// The program's endpoint for an input of a lowered node.
+/// Finds the program's endpoint for an input of a lowered node.
 bool Folder::source(Endpoint E, NodeId User, unsigned Replica, bool Once,
                     Endpoint &Result) {
   if (GroupOf[E.Node] == NoGroup)
@@ -280,7 +280,7 @@ bool Folder::source(Endpoint E, NodeId User, unsigned Replica, bool Once,
     return error(User, "reads '" + L.name(E.Node) +
                            "', which belongs to another replica");
   if (Once && !E.isControl()) {
-    // What exists once reads copy 0 of an equal value.
+    // An unreplicated node reads copy 0 of a replicated value.
     if (ReplicaOf[E.Node] != 0)
       return error(User, "is unreplicated but reads '" + L.name(E.Node) + "'");
     if (From.Pick == NoNode) {
@@ -308,7 +308,7 @@ bool Folder::source(Endpoint E, NodeId User, unsigned Replica, bool Once,
   return true;
 }
 
-/// Data and control inputs of copy \p Replica, as edges of the program.
+/// Finds the inputs of copy \p Replica, data and control, in the program.
 bool Folder::edges(Group &Gr, unsigned Replica, bool Once,
                    std::vector<Endpoint> &Result) {
   NodeId N = Once ? Gr.Once : Gr.Copies[Replica];
@@ -324,7 +324,8 @@ bool Folder::edges(Group &Gr, unsigned Replica, bool Once,
   return controls(Gr, N, Replica, Once, Result);
 }
 
-/// A node that exists once waits for all copies, or for copy 0 of a led one.
+/// Finds the control inputs. An unreplicated node waits for all copies, or for
+/// copy 0 if copy 0 waits for the others.
 bool Folder::controls(Group &Gr, NodeId N, unsigned Replica, bool Once,
                       std::vector<Endpoint> &Result) {
   ArrayRef<Endpoint> Controls = L.controlInputs(N);
@@ -361,7 +362,7 @@ bool Folder::controls(Group &Gr, NodeId N, unsigned Replica, bool Once,
   return true;
 }
 
-/// The constant that \p E is, if it can be an axis: a scalar.
+/// Returns the value of the constant \p E if it can be an axis: a scalar.
 std::optional<int64_t> Folder::axisAt(Endpoint E) const {
   auto Value = constValue(L, E.Node);
   if (!Value || Value->Ints.size() != 1 || !Value->Shape.Dims.empty())
@@ -369,7 +370,7 @@ std::optional<int64_t> Folder::axisAt(Endpoint E) const {
   return Value->Ints[0];
 }
 
-/// A merge: copies 0 to N-1 of one tensor in order.
+/// Folds a merge, which combines copies 0 to N-1 of one tensor in order.
 bool Folder::combined(Group &Gr, std::vector<Endpoint> &Result) {
   NodeId N = Gr.Once, Values = N;
   StringRef Op = L.opName(Gr.model());
@@ -398,7 +399,7 @@ bool Folder::combined(Group &Gr, std::vector<Endpoint> &Result) {
     return error(N, "does not combine all replicas");
   for (unsigned R = 0; R < Count; ++R) {
     Endpoint E = L.input(Values, R), First = L.input(Values, 0), To;
-    // The parts of a split are outputs of one node; source() counts them.
+    // The parts of a split are outputs of one node: source() checks ports.
     uint32_t From = GroupOf[E.Node];
     bool IsPart = From != NoGroup && Groups[From].Once != NoNode &&
                   P->node(Groups[From].Program).Kind == Inserted::Split;
@@ -423,7 +424,7 @@ bool Folder::combined(Group &Gr, std::vector<Endpoint> &Result) {
   return controls(Gr, N, 0, true, Result);
 }
 
-/// Whether copy 0 waits for all other copies of its own group.
+/// Sets NF_Led if copy 0 waits for all other copies; it may not wait for some.
 bool Folder::takeLed(Group &Gr) {
   auto Count = static_cast<unsigned>(
       llvm::count_if(L.controlInputs(Gr.Copies[0]), [&](Endpoint E) {
@@ -456,7 +457,7 @@ bool Folder::connect(Group &Gr) {
         return error(Gr.Copies[R], "has a different op than the other copies");
       if (!edges(Gr, R, false, Other))
         return false;
-      // Copy 0 reads the input of a node that it does not need.
+      // Copy 0 reads the input of a node whose copy 0 is not written.
       for (size_t I = 0; R == 0 && I < Other.size() && I < Inputs.size(); ++I) {
         NodeId Via = Inputs[I].Node;
         if (!(P->node(Via).Flags & NF_ElidePrimary) || Other[I] == Inputs[I])
@@ -488,7 +489,7 @@ bool Folder::connect(Group &Gr) {
           (!stamped(Copy) || constScalar(L, L.input(Copy, 1).Node) != Factor))
         return error(Copy,
                      "scales by a different factor than the other copies");
-    // Sizes of all are made once.
+    // Factors for single elements scale global sizes, which are unreplicated.
     if ((!Factor && Gr.Once == NoNode) ||
         !takeScale(L, M, Replicas, *P, Gr.Program))
       return error(M, "does not scale by a power of the number of replicas");
@@ -497,7 +498,7 @@ bool Folder::connect(Group &Gr) {
   return true;
 }
 
-/// Members of a collective that gathers are in the order of their devices.
+/// Checks that a collective gather, ordered by device, is in replica order.
 bool Folder::gathersRows(const Group &Gr) {
   if (Gr.Once != NoNode || !L.isOp(Gr.model(), op::CollectiveGather))
     return true;
@@ -558,7 +559,7 @@ unsigned countReplicas(const Graph &Lowered, const Graph &Input) {
     if (int Replica = copyNameIn(Input, Word, Lowered.name(N)).Replica;
         Replica > 0)
       Replicas = std::max(Replicas, static_cast<unsigned>(Replica) + 1);
-  // Each has nodes of its own, or names are no copies' names.
+  // Each replica has a node of its own, or these are not names of copies.
   return Replicas <= Lowered.numLive() ? Replicas : 0;
 }
 
@@ -570,8 +571,8 @@ std::unique_ptr<Graph> foldReplicas(const Graph &Lowered, const Graph &Input,
 std::unique_ptr<Graph> foldAlone(const Graph &Lowered) {
   if (stampedReplicas(Lowered) < 2)
     return nullptr;
-  // The input had the names of all that is no copy, but for what has a stamp
-  // and what belongs to that, and those of which there is a copy 0.
+  // The likely input has the names of all nodes that are not copies, but for
+  // stamped nodes and their operands, and the names of nodes with a copy 0.
   std::string Word = copyWordOf(Lowered);
   const Graph None;
   Graph Likely;
@@ -589,7 +590,7 @@ std::unique_ptr<Graph> foldAlone(const Graph &Lowered) {
       Folder(Lowered, Likely, stampedReplicas(Lowered), Ignored).fold();
   if (!P)
     return nullptr;
-  // What says how many replicas there are goes: it is no part of the program.
+  // The mesh goes: the number of replicas is no part of the result.
   P->remove(readMesh(*P).Node);
   for (NodeId N = 0; N < P->size(); ++N) {
     if (!P->isLive(N))
@@ -604,7 +605,7 @@ std::unique_ptr<Graph> foldAlone(const Graph &Lowered) {
   return P;
 }
 
-/// Nothing in \p Lowered speaks of a second replica.
+/// Checks that nothing in \p Lowered refers to a second replica.
 static bool verifyOneReplica(const Graph &Lowered, const Graph &Input,
                              DiagnosticEngine &Diags) {
   std::string Word = copyWordOf(Lowered, Input);
@@ -619,9 +620,9 @@ static bool verifyOneReplica(const Graph &Lowered, const Graph &Input,
   return true;
 }
 
-/// Of one replica nothing is there twice, but what was inserted to bring a
-/// value to a replica is: it passes it on. \p Lowered without that; null if
-/// there is nothing of it.
+/// Returns \p Lowered without device copies; null if it has none. With one
+/// replica no node has copies, but a device copy, which passes on its value,
+/// may have been inserted.
 static std::unique_ptr<Graph> withoutPlaces(const Graph &Lowered,
                                             const Graph &Input) {
   auto IsPlace = [&](const Graph &G, NodeId N) {
@@ -651,12 +652,12 @@ bool certifyLowered(const Graph &Input, const Graph &Lowered,
   unsigned Replicas = countReplicas(Lowered, Input);
   if (!verifyTypes(Lowered, Diags) || !verifyCollectives(Lowered, Diags))
     return false;
-  // Nothing is there more than once.
+  // Nothing is replicated.
   if (Replicas == 0) {
     std::unique_ptr<Graph> Plain = withoutPlaces(Lowered, Input);
     return certifyProgram(Input, Plain ? *Plain : Lowered, Diags);
   }
-  // With one replica there are no copies to be told apart by name.
+  // With one replica, names tell no copies apart.
   if (Replicas == 1)
     return verifyOneReplica(Lowered, Input, Diags);
   std::unique_ptr<Graph> Program = foldReplicas(Lowered, Input, Diags);

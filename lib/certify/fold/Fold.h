@@ -14,31 +14,31 @@
 
 namespace graft {
 
-/// Whether \p G carries the stamp of an expansion, and for how many replicas;
-/// 0 when it does not.
+/// Returns the number of replicas that the marker attribute of \p G states; 0
+/// if \p G has none.
 unsigned stampedReplicas(const Graph &G);
 
-/// The replicas of \p Lowered by its stamp. Where nothing is split or merged
-/// there is none, and names of copies of nodes of \p Input tell; 0 when there
-/// are none either.
+/// Returns the number of replicas of \p Lowered: from its marker attribute, or,
+/// if nothing is split or merged, from names of copies of nodes of \p Input; 0
+/// if there are none.
 unsigned countReplicas(const Graph &Lowered, const Graph &Input);
 
-/// The replicated program that \p Lowered, a graph that expand-replicas wrote,
-/// is the expansion of. Copies are found by their names, and every copy must be
-/// the image of the others: one node per replica, inputs from its own replica,
-/// one device each. Null after an error.
+/// Returns the replicated program whose expansion is \p Lowered, a graph that
+/// expand-replicas wrote. Copies are found by their names, and every copy must
+/// be the image of the others: one node per replica, inputs from its own
+/// replica, one device each. Null after an error.
 ///
-/// \p Input tells which nodes were inserted: those whose name it does not have.
+/// Nodes whose name \p Input does not have count as inserted.
 std::unique_ptr<Graph> foldReplicas(const Graph &Lowered, const Graph &Input,
                                     DiagnosticEngine &Diags);
 
-/// The same without the input, as far as names of copies and stamps tell: what
-/// was inserted is not known, and what a program does not show is not checked.
+/// Folds without the input, by names of copies and marker attributes. Inserted
+/// nodes are not known, and nothing is checked that a program does not show.
 /// Null for a graph of fewer than two replicas, or one that does not fold.
 std::unique_ptr<Graph> foldAlone(const Graph &Lowered);
 
-/// Folds \p Lowered and certifies the result against \p Input. If \p
-/// IsComputation, what nothing reads need not be in it under its name.
+/// Folds \p Lowered and certifies the result against \p Input. If
+/// \p IsComputation, it may lack the names of results without users.
 bool certifyLowered(const Graph &Input, const Graph &Lowered,
                     DiagnosticEngine &Diags, bool IsComputation = false);
 

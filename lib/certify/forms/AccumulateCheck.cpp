@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A sum over the replicas that is made by a conditional accumulator (all of
-// kind `accumulate`): what is taken is the sum of what the replicas put in the
-// same step.
+// A sum over the replicas by a conditional accumulator (all nodes of kind
+// `accumulate`): the value taken is the sum of the values that the replicas put
+// in the same step.
 //
 //     acc = ConditionalAccumulator() reduction_type="SUM"
 //     ready = NoOp(^g)                     waits for all replicas
@@ -25,7 +25,7 @@ using namespace llvm;
 
 namespace graft {
 
-/// Whether \p E is the integer \p Want.
+/// Returns true if \p E is a constant of type \p Type with the value \p Want.
 static bool isNumber(const Graph &G, Endpoint E, unsigned Type, int64_t Want) {
   if (!G.isOp(E.Node, op::Const) || E.Port != 0)
     return false;
@@ -44,7 +44,7 @@ static void checkAccumulate(Comparison &C, const ProgramFacts & /*Facts*/,
     if (!Once || This.NumInputs != 0 ||
         G.stringAttr(N, "reduction_type") != StringRef("SUM"))
       C.error(N, "is not an unreplicated accumulator of a sum");
-    // Two of one name are one.
+    // Two accumulators of one name are one.
     if (G.stringAttr(N, "shared_name") != G.name(N))
       C.error(N, "is an accumulator whose shared_name is not its own name");
     if (none_of(G.uses(N), [&](Use U) {
@@ -69,7 +69,7 @@ static void checkAccumulate(Comparison &C, const ProgramFacts & /*Facts*/,
     if (Once || This.NumData != 3 ||
         G.node(G.input(N, 2).Node).Count != Copies::PerReplica)
       return C.error(N, "does not apply a per-replica gradient");
-    // What has an older step than the accumulator is dropped.
+    // An accumulator drops a value whose step is older than its own.
     if (!isNumber(G, G.input(N, 1), DT_INT64,
                   std::numeric_limits<int64_t>::max()))
       C.error(N, "applies with a local_step that may be stale");
@@ -77,7 +77,7 @@ static void checkAccumulate(Comparison &C, const ProgramFacts & /*Facts*/,
       if (!isAccumulatorPart(G, E.Node, op::NoOp))
         C.error(N, "applies and waits for '" + G.name(E.Node) +
                        "', on which its value does not depend");
-    // A run that fails would leave what some replicas have put to the next.
+    // Otherwise a failed run would leave values of some replicas to the next.
     if (none_of(G.controlInputs(N), [&](Endpoint E) {
           return G.node(E.Node).Count == Copies::Once &&
                  is_contained(G.controlInputs(E.Node),
@@ -95,7 +95,7 @@ static void checkAccumulate(Comparison &C, const ProgramFacts & /*Facts*/,
   } else if (Op != op::Const || !Once || This.NumInputs != 0) {
     C.mismatch(N);
   }
-  // Nothing else is made of its parts.
+  // No other node may use the parts of an accumulator.
   if (Op != op::AccumulatorTakeGradient)
     G.forEachUse(N, [&](Use U) {
       if (G.node(U.User).Kind != Inserted::Accumulate)
@@ -114,7 +114,7 @@ static bool recognizeAccumulate(const LoweredFile &File, NodeId N) {
     return G.opName(Of).starts_with("Accumulator") ||
            G.isOp(Of, op::ConditionalAccumulator);
   };
-  // A graph that has accumulators is not replicated.
+  // graft does not replicate an input that has accumulators.
   return IsOp(N) || ((G.isOp(N, op::Const) || G.isOp(N, op::NoOp)) &&
                      G.anyUse(N, [&](Use U) { return IsOp(U.User); }));
 }

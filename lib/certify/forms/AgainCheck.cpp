@@ -2,12 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A node that says of which one of the input it is once more is compared with
-// it as the node itself is: op, attributes, and inputs, of which those that
-// were computed again stand for what they say. Round a loop this is a claim of
-// each turn that rests on the turn before, and on what comes in, so it holds
-// for all if the types of what comes in do. What has a state, or draws, would
-// not do the same once more.
+// A node that repeats a node of the input is compared with it as the original
+// itself is: op, attributes and inputs. Inputs that are repetitions, too, stand
+// for their originals. In a loop the claim of an iteration rests on the
+// iteration before and on the values that enter, so it holds for all if the
+// types of these values do. Stateful and random ops are refused: a repetition
+// would give another result.
 //
 //===----------------------------------------------------------------------===//
 

@@ -2,14 +2,14 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// With X and S the activations and scales that the input gives the op, A the
-// axes that are no channels, and n the number of values of a channel:
+// With X and S the activations and scales of the op in the input, A all axes
+// but that of the channels, and n the number of values of a channel:
 //
 //     m = mean of X along A           n = size(X) / size(S)
 //     v = mean of (X - m)^2 along A
 //     FusedBatchNorm(X, S, O, training):
 //       0: FusedBatchNorm(X, S, O, m, v)   1: m   2: v * n / max(n-1, 1)
-//     FusedBatchNormGrad(dY, X, S, training), with d, ds, do what it gives in
+//     FusedBatchNormGrad(dY, X, S, training), with d, ds, do its results in
 //     inference with m and v, and c = S / sqrt(v + epsilon):
 //       0: d - FusedBatchNorm(X, c * ds/n, c * do/n, m, v)   1: ds   2: do
 //
@@ -29,7 +29,7 @@ using namespace llvm;
 
 namespace graft {
 
-/// The ops that a definition is made of: functions of what they read.
+/// Returns true for the ops of definitions: functions of their inputs.
 static bool isDefinitionOp(StringRef Op) {
   return StringSwitch<bool>(Op)
       .Cases(op::Const, op::Cast, op::Mean, "Squeeze", op::SquaredDifference,
@@ -57,7 +57,7 @@ bool BatchNormCheck::isRewritten(NodeId I) const {
          G.boolAttr(ProgramOf[I], "is_training") == false;
 }
 
-/// The axes that are no channels, of node \p I of the input.
+/// Returns all axes but that of the channels, for node \p I of the input.
 SmallVector<int64_t, 4> BatchNormCheck::axes(NodeId I) const {
   auto Format = In.attr(I, "data_format");
   auto Is = [&](StringRef Name) { return *Format == encodeStringAttr(Name); };
@@ -72,7 +72,7 @@ SmallVector<int64_t, 4> BatchNormCheck::axes(NodeId I) const {
   return {};
 }
 
-/// A gradient reads the reserve spaces of its batch norm.
+/// Returns \p I, or the batch norm of the gradient \p I; NoNode if none fits.
 NodeId BatchNormCheck::forward(NodeId I) const {
   if (!isGradient(I))
     return I;
@@ -86,7 +86,7 @@ NodeId BatchNormCheck::forward(NodeId I) const {
   return Fits ? F : NoNode;
 }
 
-/// What a batch norm computes depends on these, and on the axes.
+/// Returns all that a batch norm depends on besides its operands and axes.
 std::string BatchNormCheck::attrs(NodeId P) const {
   auto Epsilon = G.floatAttr(P, "epsilon");
   return (Twine(Epsilon ? llvm::bit_cast<uint32_t>(*Epsilon) : 0) + "," +
@@ -105,13 +105,13 @@ static std::string number(float Value) {
   return std::to_string(llvm::bit_cast<uint32_t>(Value));
 }
 
-/// A tensor of the input; `!` if the program computes something else there.
+/// Returns the term of a tensor of the input; `!` if it differs in the program.
 static std::string leaf(Endpoint E, bool Hollow = false) {
   return (Twine(Hollow ? "!" : "#") + Twine(E.Node) + ":" + Twine(E.Port))
       .str();
 }
 
-/// \p E of the program over tensors of the input; with "?" where it is none.
+/// Returns \p E as a term over tensors of the input, with "?" for other parts.
 std::string BatchNormCheck::term(Endpoint E) const {
   std::string Text;
   unsigned Budget = 256;
@@ -181,8 +181,8 @@ static std::string call(const Twine &Op, std::initializer_list<StringRef> Of) {
   return Text;
 }
 
-/// The term that tensor \p Want of the input is; of a gradient and ports
-/// beyond its own, the mean (3) and the variance (4) that it is given.
+/// Returns the term that defines tensor \p Want of the input. Ports 3 and 4 of
+/// a gradient mean the mean and the variance that it is given.
 std::string BatchNormCheck::definition(Endpoint Want) const {
   NodeId I = forward(Want.Node);
   if (I == NoNode)
@@ -251,7 +251,7 @@ bool BatchNormCheck::means(Endpoint E, Endpoint Want) const {
   StringRef Op = In.opNames()[In.op(Want.Node)];
   if (!Op.starts_with(op::FusedBatchNorm))
     return false;
-  // Statistics are defined in training, the rest where the op is rewritten.
+  // Statistics are defined in training, the rest if the op is rewritten.
   bool IsStatistic =
       !isGradient(Want.Node) && (Want.Port == 1 || Want.Port == 2);
   auto Training = In.attr(Want.Node, "is_training");
@@ -264,7 +264,7 @@ bool BatchNormCheck::means(Endpoint E, Endpoint Want) const {
 }
 
 bool BatchNormCheck::givesStatistics(NodeId I, unsigned K, Endpoint E) const {
-  // The third reserve space plays no part when statistics are given.
+  // The third reserve space is unused when statistics are given.
   if (K == 5 && isGradient(I))
     return true;
   // The gradient works on channels that are last.
@@ -285,7 +285,7 @@ static void checkDefinition(Comparison &C, const ProgramFacts & /*Facts*/,
     C.mismatch(N);
 }
 
-/// The whole of a definition is the term that a tensor of the input is.
+/// Only a whole definition is the term of a tensor of the input.
 static Endpoint standsForDefinition(const Comparison & /*C*/, Endpoint E) {
   return E;
 }

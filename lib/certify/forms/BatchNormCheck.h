@@ -3,12 +3,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Part of the certificate. A program may compute the statistics of a fused
-// batch norm in plain ops (Inserted::Definition) and have the op, its gradient
-// and the readers of the statistics take those. What these ops must be is
-// written here, from the definition of the op and not from the pass that made
-// them: a tensor of the program is written out as a term over tensors of the
-// input, and must be, letter for letter, the term that the input's tensor is
-// by definition.
+// batch norm in plain ops (Inserted::Definition), which the op, its gradient
+// and the readers of the statistics then take. The required ops follow from the
+// definition of the op, and not from the pass that made them. A tensor of the
+// program is written out as a term over tensors of the input. It must be,
+// letter for letter, the term that defines the tensor of the input.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,25 +27,26 @@ struct Comparison;
 
 class BatchNormCheck {
 public:
-  /// When \p C, which is kept, has found which node is which.
+  /// \p C, which is kept, must know which node is which.
   explicit BatchNormCheck(const Comparison &C);
 
-  /// Whether node \p I of the input trains, a batch norm or its gradient, and
-  /// its node in the program takes statistics as given.
+  /// Returns true if node \p I of the input is a batch norm, or its gradient,
+  /// that trains, and its node in the program takes statistics as given.
   bool isRewritten(NodeId I) const;
-  /// Whether attribute \p Key of node \p I is another for that.
+  /// Returns true if attribute \p Key of node \p I may change for that.
   bool mayChange(NodeId I, llvm::StringRef Key) const;
-  /// Whether the program's node for that of \p E has another value than \p E,
-  /// a tensor of the input, which is then a definition.
+  /// Returns true if the program computes another value under the name of \p E,
+  /// a tensor of the input. A definition then has the value of \p E.
   bool isHollow(Endpoint E) const {
     return isRewritten(E.Node) &&
            (isGradient(E.Node) ? E.Port == 0 : E.Port != 0);
   }
-  /// Whether \p E of the program is by definition the tensor \p Want of the
-  /// input.
+  /// Returns true if \p E of the program is by definition the tensor \p Want of
+  /// the input.
   bool means(Endpoint E, Endpoint Want) const;
-  /// Whether input \p K of the rewritten node \p I may be \p E: the statistics
-  /// of the whole batch, or what is not looked at with statistics given.
+  /// Returns true if input \p K of the rewritten node \p I may be \p E:
+  /// statistics of the whole batch, a transposed operand, or an input that is
+  /// then unused.
   bool givesStatistics(NodeId I, unsigned K, Endpoint E) const;
 
 private:
@@ -59,7 +59,7 @@ private:
   }
   std::string attrs(NodeId P) const;
   std::string term(Endpoint E) const;
-  /// The same behind \p Text, of at most \p Budget nodes.
+  /// Appends the term of \p E, of at most \p Budget nodes, to \p Text.
   void appendTerm(std::string &Text, Endpoint E, unsigned &Budget) const;
   std::string constant(NodeId P) const;
   std::string definition(Endpoint Want) const;

@@ -2,16 +2,16 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows that every replica has in blocks, as steps before rows that became one
-// axis, are put in the order of the single-device step block by block:
+// Every replica may have its rows in blocks, for example after an axis of steps
+// and that of the rows became one axis. They are put in the order of the
+// single-device step block by block:
 //
 //     parts = Split*(x, axis), as many as there are blocks
 //     block_i = _FromReplicas(parts:i) concat along the axis
 //     x = ConcatV2(block_0, block_1, ..., axis)
 //
-// Of the true value, which Split takes apart and ConcatV2 joins along one axis,
-// that is the value itself. That part i of a replica is its rows of block i is
-// for the types to say.
+// Split and ConcatV2 along one axis do nothing to the global value. The types
+// must show that part i of a replica is its rows of block i.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,8 +35,8 @@ static std::optional<int64_t> axisAt(const Graph &G, Endpoint E) {
   return Value->Ints[0];
 }
 
-/// The Split whose parts, each of all replicas, \p Join joins in their order;
-/// or NoNode.
+/// Returns the Split whose parts, each merged from all replicas, \p Join
+/// concatenates in their order; or NoNode.
 static NodeId splitOf(const Comparison &C, NodeId Join) {
   const Graph &G = C.G;
   unsigned Count = G.node(Join).NumData;

@@ -1,4 +1,4 @@
-//===- lib/certify/forms/Comparison.h - what the certificate knows --------===//
+//===- lib/certify/forms/Comparison.h - state of the certificate ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -23,7 +23,7 @@
 
 namespace graft {
 
-/// What erasing or checking a node of an op depends on.
+/// The ops that make a difference when a node is erased or checked.
 enum class OpKind : uint8_t {
   Other,
   ToReplicas,
@@ -41,18 +41,18 @@ enum class OpKind : uint8_t {
   SparseSlice,
 };
 
-/// What the comparison of program and input found out, for the checks of nodes.
+/// The results of comparing program and input, for the checks of nodes.
 struct Comparison {
   Comparison(const InputGraph &Input, const Graph &Program,
              DiagnosticEngine &Diags);
 
   void error(NodeId N, const llvm::Twine &Message, NodeId Because = NoNode);
-  /// Reports that \p N is no node of the kind that it is said to be.
+  /// Reports that \p N does not have the form of its kind.
   void mismatch(NodeId N);
-  /// The tensor that \p E is when inserted nodes are erased; no node when one
-  /// cannot be.
+  /// Returns the tensor that \p E is when inserted nodes are erased; no node if
+  /// one of them cannot be.
   Endpoint erase(Endpoint E) const;
-  /// Like erase, but stops at what is part of a definition.
+  /// Like erase, but stops at nodes of a definition.
   Endpoint strip(Endpoint E) const;
   OpKind opKind(NodeId N) const { return Kinds[G.node(N).Op]; }
   bool isCollective(NodeId N) const {
@@ -64,23 +64,23 @@ struct Comparison {
   const Graph &G;
   DiagnosticEngine &Diags;
   unsigned Replicas = 1;
-  bool GathersInOrder = true; ///< Collectives have rows as the replicas do.
+  bool GathersInOrder = true; ///< Collectives gather in replica order.
   unsigned Errors = 0;
-  /// What the input computes and nothing reads need not be given back.
+  /// Set if results of the input without users may be missing.
   bool IsComputation = false;
-  bool OwnBatch = false;         ///< A replica takes a batch of its own.
+  bool OwnBatch = false;         ///< A replica reads a batch of its own.
   std::vector<OpKind> Kinds;     ///< By op of the program.
   std::vector<NodeId> InputOf;   ///< By program node, NoNode if inserted.
   std::vector<NodeId> ProgramOf; ///< By input node.
-  std::vector<bool> IsRead;      ///< By input node: by a data input.
-  std::vector<bool> IsInside;    ///< By node: read in a loop only.
-  /// By program node that is one of the input once more: that input node.
+  std::vector<bool> IsRead;      ///< By input node: a data input reads it.
+  std::vector<bool> IsInside;    ///< By node: it is read in a loop only.
+  /// By program node that repeats a node of the input: that input node.
   llvm::DenseMap<NodeId, NodeId> AgainOf;
-  /// By program node that was inserted: the input node whose name it has.
+  /// By program node with the name of a renamed one: that node of the input.
   llvm::DenseMap<NodeId, NodeId> NamedAfter;
-  /// If ops of the input are written in other ops.
+  /// Set if ops of the input are written in other ops.
   std::optional<BatchNormCheck> BatchNorms;
-  /// If shared variables have copies near their readers.
+  /// Set if shared variables have proxies.
   std::optional<ProxyCheck> Proxies;
 };
 

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// That nothing but a rounding is lost by the form of
-// lib/program/forms/Compression.h.
+// Checks that the form of lib/program/forms/Compression.h loses nothing but a
+// rounding error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,8 @@ using namespace llvm;
 
 namespace graft {
 
-/// Whether \p N is the sum with the residual \p Var less what is sent of it.
+/// Returns true if \p N is the sum with the residual \p Var minus its sent
+/// part.
 static bool isLoss(const Graph &G, NodeId N, NodeId Var) {
   if (!isCompressPart(G, N, op::Sub) || G.node(N).NumData != 2)
     return false;
@@ -44,7 +45,7 @@ static StringRef castFault(const Comparison &C, NodeId N) {
                "source";
 }
 
-/// A residual is the business of its own reduction alone.
+/// Returns the fault of a residual, which only its own reduction may use.
 static StringRef residualFault(const Graph &G, NodeId N) {
   const Node &This = G.node(N);
   if (This.Count != Copies::PerReplica || This.Plan != Policy::SyncOnRead ||
@@ -67,7 +68,7 @@ static StringRef assignFault(const Graph &G, NodeId N) {
 
 static StringRef fault(const Comparison &C, NodeId N) {
   const Graph &G = C.G;
-  // To send a value may come after the residual is written; nothing else waits.
+  // A cast may wait for the write of the residual; no other node may wait.
   for (Endpoint E : G.controlInputs(N))
     if (!G.isOp(N, op::Cast) ||
         !isCompressPart(G, E.Node, op::AssignVariableOp) ||
@@ -97,7 +98,7 @@ static StringRef fault(const Comparison &C, NodeId N) {
 static void checkCompress(Comparison &C, const ProgramFacts &Facts, NodeId N) {
   if (StringRef Fault = fault(C, N); !Fault.empty())
     C.error(N, Fault);
-  // What a residual has is lost only where its variable starts again.
+  // Only an assignment of the input, a new start, may clear a residual.
   if (clearsResidual(C.G, N))
     C.G.forEachUse(N, [&](Use U) {
       if (C.InputOf[U.User] == NoNode ||

@@ -1,9 +1,9 @@
-//===- lib/certify/forms/ForwardCheck.cpp - what stands for its input -----===//
+//===- lib/certify/forms/ForwardCheck.cpp - nodes that forward inputs -----===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Splits, merges, reductions, gathers, scales and Identities: each does nothing
-// to true values, if the types of what it takes and gives are right.
+// Splits, merges, reductions, gathers, scales and Identities. Each does nothing
+// to global values if the types of its inputs and outputs are right.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ static Endpoint input(const Comparison &C, Endpoint E) {
              : Endpoint();
 }
 
-/// Each reader has a default of its own for an op that does not say how.
+/// Returns true if \p Text is a way to combine. Readers differ in the default.
 static bool isCombine(StringRef Text) {
   return StringSwitch<bool>(Text)
       .Cases(combine::Sum, combine::Min, combine::Max, combine::And,
@@ -69,14 +69,14 @@ static void checkGather(Comparison &C, const ProgramFacts &Facts, NodeId N) {
   if (C.opKind(N) == OpKind::CollectiveGather && !C.GathersInOrder)
     C.error(N, "gathers rows in the order of the devices, which is not that of "
                "the replicas");
-  // Of no consequence but through the whole of them, which is erased as one.
+  // Nodes of a length gather matter only as a whole, which is erased as one.
   if (isLengthGatherOp(C.G, N))
     checkWaits(C, N);
   else
     checkForward(C, Facts, N);
 }
 
-/// The form of a kind whose nodes have one of \p Ops, if they are right.
+/// Returns the form of a kind whose valid nodes have one of \p Ops.
 static constexpr InsertedForm
 form(std::initializer_list<OpKind> Ops, bool IsElementwise,
      decltype(InsertedForm::Recognize) Recognize) {
@@ -113,8 +113,8 @@ static constexpr InsertedForm reduceForm() {
   return Result;
 }
 
-/// The entries of a sparse tensor in the rows of each replica are of the same
-/// input, but at the port of each.
+/// Returns the input of a split. Each output of a SparseSlice, the entries in
+/// the rows of one replica, stands for the input at its port.
 static Endpoint splitInput(const Comparison &C, Endpoint E) {
   if (C.opKind(E.Node) != OpKind::SparseSlice)
     return input(C, E);

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Gates, refreshes of copies, checks of values and the mesh, which stand for no
-// tensor of the input; and what inserted nodes may wait for.
+// tensor of the input; and the control inputs that inserted nodes may have.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@ bool assigns(const Graph &G, NodeId N) {
   return Def && Def->update().Kind == UpdateKind::Assign;
 }
 
-/// Whether whatever waits for \p N was inserted to be waited for.
+/// Returns true if all users of \p N are gates, and so are all users of these.
 static bool onlyGatesWait(const Graph &G, NodeId N) {
   return !G.anyUse(N, [&](Use U) {
     return G.node(U.User).Kind != Inserted::Gate || !onlyGatesWait(G, U.User);
@@ -55,7 +55,7 @@ bool runsChecks(const Graph &G, NodeId N) {
          });
 }
 
-/// Whether \p N was inserted to run what refreshes copies.
+/// Returns true if \p N waits for refreshes of copies, be it through gates.
 static bool runsRefreshes(const Graph &G, NodeId N) {
   return any_of(G.controlInputs(N), [&](Endpoint E) {
     return isRefresh(G, E.Node) ||
@@ -63,7 +63,7 @@ static bool runsRefreshes(const Graph &G, NodeId N) {
   });
 }
 
-/// Whether \p N, of the input, writes a variable whose copies are refreshed.
+/// Returns true if \p N, of the input, writes a variable with refreshed copies.
 static bool overwrites(const Comparison &C, const ProgramFacts &Facts,
                        NodeId N) {
   if (C.InputOf[N] == NoNode || !Facts.Vars.isUpdate(C.G, N))
@@ -73,8 +73,8 @@ static bool overwrites(const Comparison &C, const ProgramFacts &Facts,
          C.G.anyUse(Var, [&](Use U) { return isRefresh(C.G, U.User); });
 }
 
-/// Whether \p N, of the input, can be run for what it does: to take a value
-/// that waits for nothing is no initialization.
+/// Returns true if \p N, of the input, can be run for its effect. A node that
+/// only takes a value, and waits for nothing, is no initializer.
 static bool initializes(const Comparison &C, const ProgramFacts &Facts,
                         NodeId N) {
   if (C.InputOf[N] == NoNode)
@@ -85,8 +85,8 @@ static bool initializes(const Comparison &C, const ProgramFacts &Facts,
          (Op->isStateful() && !isVariableOp(Op->Name) && !Op->readsVariable());
 }
 
-/// A gate waits for collectives only. What refreshes copies waits for the
-/// refreshes alone; who runs it may run initializers of the input with it.
+/// Checks that a gate waits for collectives only. A gate of refreshes waits for
+/// these alone; a gate above it may run initializers of the input as well.
 static void checkGate(Comparison &C, const ProgramFacts &Facts, NodeId N) {
   const Graph &G = C.G;
   ArrayRef<Endpoint> Controls = G.controlInputs(N);
@@ -126,15 +126,15 @@ const InsertedForm GateForm = {
 // Refreshes, checks, the mesh
 //===----------------------------------------------------------------------===//
 
-/// Whether the variable \p N assigns gets the value that it has, and nothing of
-/// the input makes that happen.
+/// Returns true if \p N assigns the variable's own value to its copies, and no
+/// node of the input makes that happen.
 static bool refreshes(const Comparison &C, const ProgramFacts &Facts,
                       NodeId N) {
   const Graph &G = C.G;
   if (Facts.Vars.update(G, N).Kind != UpdateKind::Assign ||
       G.node(N).Count != Copies::PerReplica || G.node(N).NumInputs != 2)
     return false;
-  // All copies take one tensor, a node that the output has.
+  // All copies take one tensor, of an unreplicated node that the output has.
   NodeId From = G.input(N, 1).Node, Var = Facts.Vars.variableOf(G.input(N, 0));
   Endpoint Value = C.erase(G.input(N, 1));
   if (Var == NoNode || Value.Node == NoNode ||
@@ -142,7 +142,7 @@ static bool refreshes(const Comparison &C, const ProgramFacts &Facts,
       G.node(From).Flags & NF_ElidePrimary)
     return false;
   StringRef Op = G.opName(Value.Node);
-  // A per-replica value would be the copy's own, and nothing would change.
+  // With a per-replica value each copy would be assigned its own value.
   return (Op == op::ReadVariableOp || Op == op::Identity) &&
          C.erase(G.input(Value.Node, 0)) == C.erase({Var, 0}) && G.hasUses(N) &&
          onlyGatesWait(G, N);
@@ -161,7 +161,7 @@ static bool recognizeRefresh(const LoweredFile &File, NodeId N) {
 const InsertedForm RefreshForm = {
     .Check = checkRefresh, .Recognize = recognizeRefresh, .WritesCopies = true};
 
-/// Whether \p N does nothing but look at values, and fail.
+/// Returns true if \p N only reads values, and may fail.
 static bool observes(const Graph &G, NodeId N) {
   const OpDef *Def = G.opDef(N);
   return Def &&

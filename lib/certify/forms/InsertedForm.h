@@ -1,10 +1,9 @@
-//===- lib/certify/forms/InsertedForm.h - what a kind of nodes is ---------===//
+//===- lib/certify/forms/InsertedForm.h - the form of a kind of nodes -----===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the certificate has to know of a kind of inserted nodes
-// (lib/graph/Inserted.def) is one InsertedForm. The file that has the check of
-// a kind defines it.
+// An InsertedForm has all that the certificate must know of a kind of inserted
+// nodes (lib/graph/Inserted.def). The file that checks a kind defines it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,26 +16,26 @@
 namespace graft {
 
 struct InsertedForm {
-  /// The tensor that \p E, an output of a node of this kind, stands for; \p E
-  /// where only the whole of several nodes does, and no node if none does.
-  /// Null: there is none.
+  /// Returns the tensor that \p E, an output of a node of this kind, stands
+  /// for: \p E itself if only several nodes together do, no node if it stands
+  /// for none. Null: no node of the kind stands for a tensor.
   Endpoint (*StandsFor)(const Comparison &C, Endpoint E) = nullptr;
-  /// Reports what is wrong with \p N, of this kind.
+  /// Reports the errors of \p N, a node of this kind.
   void (*Check)(Comparison &C, const ProgramFacts &Facts, NodeId N) = nullptr;
-  /// Whether \p N, which the input does not have, is of this kind. Null: it is
-  /// in no file, or has a stamp there.
+  /// Returns true if \p N, which the input does not have, is of this kind.
+  /// Null: such nodes are not in files, or have the marker attribute there.
   bool (*Recognize)(const LoweredFile &File, NodeId N) = nullptr;
-  /// By OpKind, a bit: the ops that do nothing to true values. What their
-  /// parameters make of local values is for the types to say.
+  /// The ops, one bit for each OpKind, that do nothing to global values. The
+  /// types check what their parameters do to local values.
   uint32_t Forwards = 0;
-  /// Does to each element of a tensor what it does to the tensor.
+  /// Set if a node treats each element of a tensor by itself.
   bool IsElementwise = false;
-  /// Attribute `T` is the type of input 0.
+  /// Set if attribute `T` is the type of input 0.
   bool IsTyped = false;
-  /// Writes each copy of a variable by itself: copy 0 waits for no other.
+  /// Set if copies of a variable are written one by one: copy 0 does not wait.
   bool WritesCopies = false;
-  /// What its ops keep and do is of one run, or of nobody but what was
-  /// inserted: no other run can tell (lib/certify/compare/RunsApart.h).
+  /// Set if only one run or inserted nodes can tell what its ops keep and do:
+  /// no other run can (lib/certify/compare/RunsApart.h).
   bool IsUnseen = false;
 };
 
@@ -44,23 +43,23 @@ struct InsertedForm {
   extern const InsertedForm Kind##Form;
 #include "lib/graph/Inserted.def"
 
-/// The form of \p Kind; of Inserted::No, one that stands for nothing.
+/// Returns the form of \p Kind; for Inserted::No, one that stands for nothing.
 const InsertedForm &formOf(Inserted Kind);
 
-/// The kind of \p N, which the input does not have and which has no stamp.
+/// Returns the kind of \p N, which is not of the input and has no marker.
 Inserted recognizeInserted(const LoweredFile &File, NodeId N);
 
-/// Whether \p N was inserted and does nothing to true values, by its op.
+/// Returns true if \p N was inserted and its op does nothing to global values.
 bool forwards(const Comparison &C, NodeId N);
 
-/// To take a value runs nothing that the input does not run for it: \p N, which
-/// was inserted and is no gate, waits at gates only.
+/// Checks that \p N, which was inserted and is no gate, waits for gates only:
+/// to read a value must not run more than in the input.
 void checkWaits(Comparison &C, NodeId N);
 
-/// Whether \p N was inserted to run what compares copies, and nothing else.
+/// Returns true if \p N is a gate that only runs checks of copies.
 bool runsChecks(const Graph &G, NodeId N);
 
-/// Whether \p N assigns a variable.
+/// Returns true if \p N assigns a variable.
 bool assigns(const Graph &G, NodeId N);
 
 } // namespace graft

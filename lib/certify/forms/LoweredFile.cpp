@@ -74,8 +74,8 @@ std::optional<int64_t> powerOfReplicas(double Factor, unsigned Replicas,
   if (!(Factor > 0) || Replicas < 2)
     return std::nullopt;
   double Whole = std::round(std::log(Factor) / std::log(double(Replicas)));
-  // Half a unit in the last place of numbers with so many bits.
-  double Precision = Type == DT_BFLOAT16 ? 0x1p-9
+  // The relative rounding error that a constant of the type may have.
+  double Precision = Type == DT_BFLOAT16 ? 0x1p-8
                      : Type == DT_HALF   ? 0x1p-11
                                          : 0x1p-22;
   if (std::abs(Factor / std::pow(double(Replicas), Whole) - 1) > Precision)
@@ -85,7 +85,7 @@ std::optional<int64_t> powerOfReplicas(double Factor, unsigned Replicas,
 
 bool takeScale(const Graph &File, NodeId N, unsigned Replicas, Graph &Program,
                NodeId Made) {
-  // What the file says of itself is no evidence.
+  // The powers that the file itself states are no evidence.
   for (StringRef Key : {PowerAttr, PowersAttr})
     Program.removeAttr(Made, Key);
   Endpoint Number = File.input(N, 1);

@@ -19,36 +19,36 @@ namespace graft {
 /// `replica_<i>/x` or `v/replica_<i>/x`.
 struct CopyName {
   std::string Base;
-  int Replica = -1;   ///< -1: this is no name of a copy.
+  int Replica = -1;   ///< -1: not the name of a copy.
   uint32_t Split = 0; ///< 0: at the front.
 };
 
-/// What the node called \p Name is a copy of, in a graph that was expanded from
-/// \p In: nothing if the input has the name. \p Word stands in front of the
-/// numbers. A replicated variable has copies `<v>/<i>`.
+/// Parses the name of a copy in a graph that was expanded from \p In. A name
+/// that the input has is none. \p Word stands in front of the numbers. A
+/// replicated variable has copies `<v>/<i>`.
 CopyName copyNameIn(const Graph &In, llvm::StringRef Word,
                     llvm::StringRef Name);
 
-/// Which power of \p Replicas the factor \p Factor is, a constant of \p Type as
-/// near to it as numbers of that type are.
+/// Returns the power of \p Replicas that \p Factor is, up to the rounding of a
+/// constant of \p Type.
 std::optional<int64_t> powerOfReplicas(double Factor, unsigned Replicas,
                                        unsigned Type);
 
 /// Gives \p Made, a `_Scale` of \p Program, the powers of \p Replicas by which
 /// \p N of \p File multiplies or divides: one, or one for each element of a
-/// vector of sizes. False if its constant is none.
+/// vector of sizes. Returns false if the constant is not such a power.
 bool takeScale(const Graph &File, NodeId N, unsigned Replicas, Graph &Program,
                NodeId Made);
 
-/// What \p G has, without a trace of what was erased.
+/// Returns a copy of \p G without the erased nodes.
 std::unique_ptr<Graph> compact(const Graph &G);
 
 /// A graph that expand-replicas wrote, in which inserted nodes are recognized.
 struct LoweredFile {
-  /// \p Word is in the names of copies.
+  /// \p Word is the word in the names of copies.
   LoweredFile(const Graph &G, const Graph &In, llvm::StringRef Word);
 
-  /// Whether \p N has the stamp of a split, a merge or a scale.
+  /// Returns true if \p N has the marker of a split, a merge or a scale.
   bool isStamped(NodeId N) const;
 
   const Graph &G;

@@ -5,11 +5,11 @@
 // Tensors are packed into one by element range and taken out of it again:
 //
 //     flat_i = Reshape(x_i, [-1])     pack = ConcatV2(flat_0, ..., flat_n, 0)
-//     ... what works on each element by itself, such as a reduction ...
+//     ... nodes that work on each element by itself, such as a reduction ...
 //     parts = SplitV(pack, sizes, 0)   y_i = Reshape(parts:i, shape of x_i)
 //
-// So y_i is x_i where sizes and shapes agree, which the certificate checks by
-// what it infers itself.
+// So y_i is x_i if sizes and shapes agree, which the certificate checks by its
+// own inference.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ static bool isPack(const Graph &G, NodeId N, StringRef Op) {
   return G.node(N).Kind == Inserted::Pack && G.isOp(N, Op);
 }
 
-/// The ConcatV2 whose tensors \p Split takes apart.
+/// Returns the ConcatV2 whose tensors \p Split takes apart, or NoNode.
 static NodeId packOf(const Comparison &C, NodeId Split) {
   const Graph &G = C.G;
   Endpoint E = G.input(Split, 0);
@@ -37,7 +37,7 @@ static NodeId packOf(const Comparison &C, NodeId Split) {
   return E.Node;
 }
 
-/// What was put in that \p E, the last node of the form above, takes out.
+/// Returns the packed tensor that \p E, at the end of the form, takes out.
 static Endpoint unpacked(const Comparison &C, Endpoint E) {
   const Graph &G = C.G;
   if (!isPack(G, E.Node, op::Reshape))
@@ -62,7 +62,7 @@ static bool isAxisZero(const Graph &G, NodeId N) {
          Value->Ints[0] == 0;
 }
 
-/// The vector that input \p I of \p N is, a constant of any length.
+/// Returns input \p I of \p N if it is a constant vector, of any length.
 static std::optional<TensorValue> vectorAt(const Graph &G, NodeId N,
                                            unsigned I) {
   if (I >= G.node(N).NumData || !G.isOp(G.input(N, I).Node, op::Const))
@@ -94,7 +94,7 @@ static StringRef splitFault(const Comparison &C, const DimAnalysis &Dims,
   return "";
 }
 
-/// Whether \p N gives what it takes the shape of \p Source.
+/// Returns true if \p N gives its input the shape of \p Source.
 static bool restoresShape(const Graph &G, const DimAnalysis &Dims, NodeId N,
                           Endpoint Source) {
   auto Was = Dims.shape(Source);
@@ -138,7 +138,7 @@ static void checkPack(Comparison &C, const ProgramFacts &Facts, NodeId N) {
   checkWaits(C, N);
 }
 
-/// Whether \p N joins tensors, takes them apart, or serves that.
+/// Returns true if \p N packs or unpacks tensors, or is a constant for that.
 static bool recognizePack(const LoweredFile &File, NodeId N) {
   const Graph &G = File.G;
   auto IsPart = [&](NodeId Of) {

@@ -5,17 +5,17 @@
 // A read of a proxy is a read of its variable if
 //
 //   - every op that changes the variable is followed by a refresh from the
-//     value that it left, and all that waited for the op waits for that;
-//   - two changes that are no assignments, which may both be in a run without
-//     an order, do not let an older refresh come last;
-//   - what is read before a change in the input is read before the refresh;
-//   - what is read after a change in the input is read from the variable.
+//     value that it left, and all that waited for the op waits for the refresh;
+//   - two changes other than assignments that one run may make in any order
+//     do not let an older refresh come last;
+//   - a value that the input reads before a change is read before the refresh;
+//   - a value that the input reads after a change is read from the variable.
 //
-// Assignments without an order leave open in the input which of them holds.
+// The input itself leaves open which of several unordered assignments holds.
 //
 // A lookup of rows in a proxy has no edge to the refresh. Its rows are a part
-// of the batch (checked), so that what exists once has them from all replicas
-// together, or not: then no copy is behind.
+// of the batch (checked). So an unreplicated node has the rows of all replicas
+// together, or none: then no copy is behind.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +40,7 @@ ProxyCheck::ProxyCheck(Comparison &C)
       collect(N);
 }
 
-/// Finds what belongs to the proxy \p N, as far as it has the form.
+/// Finds the parts of the proxy \p N, as far as they have the form.
 void ProxyCheck::collect(NodeId N) {
   auto Index = static_cast<uint32_t>(Proxies.size());
   Proxy P;
@@ -103,7 +103,7 @@ bool ProxyCheck::areSameRead(Endpoint A, Endpoint B) const {
     return In.opNames()[In.op(N)] == op::Identity && In.inputs(N).size() == 1 &&
            In.inputs(N)[0].Port != ControlPort;
   };
-  // The Identity of a reference is a read itself.
+  // An Identity of a reference is itself a read.
   while (A.Node != B.Node && B.Port == 0 && Passes(B.Node) &&
          !ByVar.contains(In.inputs(B.Node)[0].Node))
     B = In.inputs(B.Node)[0];
@@ -117,7 +117,7 @@ bool ProxyCheck::areSameRead(Endpoint A, Endpoint B) const {
          In.attr(A.Node, "dtype") == In.attr(B.Node, "dtype");
 }
 
-/// Whether the input reads \p Var, of the input, before \p Update in all runs.
+/// Returns true if all runs of the input read \p Var before \p Update.
 bool ProxyCheck::readsBefore(NodeId Var, NodeId Update) const {
   std::vector<NodeId> Work{Update};
   DenseSet<NodeId> Seen;
@@ -136,7 +136,7 @@ bool ProxyCheck::readsBefore(NodeId Var, NodeId Update) const {
   return false;
 }
 
-/// The refresh \p F takes what an update of the variable left.
+/// Checks that the refresh \p F takes the value that an update left.
 void ProxyCheck::checkRefresh(const ProgramFacts &Facts, const Proxy &P,
                               NodeId F) const {
   Endpoint W = G.input(F, 1);
@@ -163,7 +163,7 @@ void ProxyCheck::checkRefresh(const ProgramFacts &Facts, const Proxy &P,
     C.error(W.Node, "is read by a node other than the refresh of a proxy");
 }
 
-/// Whatever comes after the update \p U comes after the refresh \p F.
+/// Checks that all users of the update \p U come after the refresh \p F.
 void ProxyCheck::checkUpdate(const Proxy &P, NodeId U, NodeId F) const {
   NodeId W = G.input(F, 1).Node, Gate = NoNode;
   G.forEachUse(F, [&](Use Of) {
@@ -192,8 +192,8 @@ void ProxyCheck::checkUpdate(const Proxy &P, NodeId U, NodeId F) const {
   });
 }
 
-/// What reads the proxy \p P is not before or after an update when it should
-/// not be.
+/// Checks that nodes that read the proxy \p P are before and after updates as
+/// in the input.
 void ProxyCheck::checkReads(const ProgramFacts &Facts, const Proxy &P,
                             const DenseMap<NodeId, NodeId> &RefreshOf) const {
   for (Use U : G.uses(P.Node)) {
@@ -224,11 +224,11 @@ void ProxyCheck::checkReads(const ProgramFacts &Facts, const Proxy &P,
   }
 }
 
-/// Rows that are looked up after an update are those of the variable.
+/// Checks that lookups after an update are in the variable, not in a proxy.
 void ProxyCheck::checkLookups(const ProgramFacts &Facts) const {
   std::vector<NodeId> Lookups, Updates;
   for (const Proxy &P : Proxies) {
-    // One of nothing was told before.
+    // A proxy without a variable was reported before.
     if (P.Var == NoNode)
       continue;
     size_t Before = Lookups.size();

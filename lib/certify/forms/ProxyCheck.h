@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// That proxies (lib/program/forms/Proxy.h) have the value of their variable
-// wherever they are read.
+// Checks that proxies (lib/program/forms/Proxy.h) have the value of their
+// variable wherever they are read.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,39 +19,39 @@ namespace graft {
 
 struct Comparison;
 
-/// By node of the lowered graph \p L: whether it belongs to a proxy, as its
-/// ops and edges say. \p In is the input; \p Word is in the names of copies.
+/// Finds, by ops and edges, which nodes of the lowered graph \p L belong to a
+/// proxy. \p In is the input; \p Word is the word in the names of copies.
 std::vector<bool> findProxies(const Graph &L, const Graph &In,
                               llvm::StringRef Word);
 
 class ProxyCheck {
 public:
-  /// When \p C, which is kept, has found which node is which.
+  /// \p C, which is kept, must know which node is which.
   explicit ProxyCheck(Comparison &C);
 
-  /// The tensor of the program that \p E, an output of a node of kind proxy,
-  /// has the value of; no node if there is none.
+  /// Returns the tensor of the program whose value \p E, an output of a node of
+  /// kind proxy, has; no node if there is none.
   Endpoint standsFor(Endpoint E) const;
-  /// The update for which \p N stands as an operation; NoNode if it is none.
+  /// Returns the update that \p N stands for as an operation, or NoNode.
   NodeId updateOf(NodeId N) const {
     auto It = UpdateOf.find(N);
     return It == UpdateOf.end() ? NoNode : It->second;
   }
-  /// Whether \p A and \p B of the input are reads of one variable that has a
-  /// proxy, which wait for nothing; \p B, which the input has where the program
-  /// has \p A, may be passed on by Identities that wait for nothing else.
+  /// Returns true if \p A and \p B of the input read one variable that has a
+  /// proxy, and wait for nothing. The program has \p A where the input has
+  /// \p B, which may pass through Identities that wait for nothing else.
   bool areSameRead(Endpoint A, Endpoint B) const;
-  /// Whether \p N, of kind proxy, is a part of a proxy.
+  /// Returns true if \p N, of kind proxy, is a part of a proxy.
   bool isPart(NodeId N) const { return Parts.contains(N); }
 
   /// Checks that proxies have the value of their variable wherever they are
-  /// read, for facts of the program.
+  /// read, by the analysis results \p Facts.
   void check(const ProgramFacts &Facts) const;
 
 private:
   struct Proxy {
     NodeId Node = NoNode;
-    NodeId Var = NoNode;  ///< Of the input.
+    NodeId Var = NoNode;  ///< The shared variable.
     NodeId Read = NoNode; ///< A read of Var that waits for nothing.
     llvm::SmallVector<NodeId, 2> Reads, Refreshes;
   };
@@ -70,9 +70,9 @@ private:
   const std::vector<NodeId> &InputOf;
   std::vector<Proxy> Proxies;
   llvm::DenseSet<NodeId> Parts;
-  llvm::DenseMap<NodeId, NodeId> UpdateOf; ///< By gate N.
-  llvm::DenseMap<NodeId, uint32_t> ByNode; ///< P and RP to their proxy.
-  llvm::DenseMap<NodeId, uint32_t> ByVar;  ///< By variable of the input.
+  llvm::DenseMap<NodeId, NodeId> UpdateOf; ///< The update, by gate N.
+  llvm::DenseMap<NodeId, uint32_t> ByNode; ///< The proxy, by P and RP.
+  llvm::DenseMap<NodeId, uint32_t> ByVar;  ///< By input variable.
 };
 
 } // namespace graft

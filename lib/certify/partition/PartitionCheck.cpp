@@ -43,18 +43,18 @@ private:
   void checkUpdate(NodeId I, NodeId P);
   bool checkPartUpdate(NodeId I, NodeId U, const PartedVariable &C,
                        unsigned Index);
-  /// The reference or handle in parts that \p E of the input is the value of,
-  /// read by a node of its own; no node otherwise.
+  /// Returns the handle or reference of the partitioned variable that node \p E
+  /// of the input reads; no node if it is no such read.
   Endpoint readHandle(Endpoint E) const;
 
-  /// By variable, which nodes of the input run after an update of it; for what
-  /// takes references for their values.
+  /// By variable: the nodes of the input that run after an update of it. For
+  /// ops that take references for their values.
   DenseMap<NodeId, std::vector<bool>> Updated;
   std::vector<SmallVector<NodeId, 2>> Users; ///< By node of the input.
 };
 
-/// What the node \p P of an update in parts waits for, or joins the references
-/// of.
+/// Returns the updates that \p P, the node of a partitioned update, waits for,
+/// or whose references it joins.
 ArrayRef<Endpoint> PartitionChecker::updatesOf(NodeId P) const {
   if (G.isOp(P, op::NoOp))
     return G.controlInputs(P);
@@ -81,7 +81,7 @@ void PartitionChecker::findUpdates() {
 }
 
 void PartitionChecker::checkMissing(NodeId I) {
-  // A variable, what passed it on, and places on the way from a checkpoint.
+  // A variable, nodes that passed it on, and Identities of restores may go.
   Endpoint From = resolve({I, 0});
   if (cutOf({I, 0}) || (From.Node != I && inputOp(From.Node) == op::RestoreV2))
     return;
@@ -98,7 +98,7 @@ Endpoint PartitionChecker::readHandle(Endpoint E) const {
   return Reads && !cutOf(E) ? From : Endpoint();
 }
 
-/// Whether data input \p K of \p P is \p Want, a tensor of the input.
+/// Returns true if data input \p K of \p P is \p Want, a tensor of the input.
 bool PartitionChecker::reads(NodeId P, unsigned K, Endpoint Want) {
   const PartTerm &X = term(G.input(P, K));
   if (X.Kind == PartTerm::WholeRead)
@@ -107,9 +107,9 @@ bool PartitionChecker::reads(NodeId P, unsigned K, Endpoint Want) {
   return X.Kind == PartTerm::Same && X.E == resolve(Want);
 }
 
-/// Whether a read of the variable that is data input \p K of \p I, which runs
-/// after \p Waits, gives what \p I sees when it takes the reference. If it does
-/// not wait for the other data inputs, none of them may come from an update.
+/// Returns true if a read after \p Waits gives what \p I sees when it takes the
+/// reference, its data input \p K. If the read does not wait for the other data
+/// inputs, none of these may come from an update.
 bool PartitionChecker::isInTime(NodeId I, unsigned K, uint32_t Waits) {
   if (Waits == inputsBeside(I, K))
     return true;
@@ -153,8 +153,8 @@ bool PartitionChecker::isInTime(NodeId I, unsigned K, uint32_t Waits) {
   return true;
 }
 
-/// Whether \p X is what data input \p K of \p I is when \p I runs: that input
-/// is an Identity of a reference, which is the memory of the variable and no
+/// Returns true if \p X is what data input \p K of \p I is when \p I runs. That
+/// input is an Identity of a reference: the memory of the variable, and no
 /// value.
 bool PartitionChecker::isLateRead(NodeId I, unsigned K, const PartTerm &X) {
   Endpoint From = readHandle(In.inputs(I)[K]);
@@ -169,11 +169,11 @@ bool PartitionChecker::isRead(NodeId I, NodeId P) {
          X.Waits == waitsOfInput(I);
 }
 
-/// A lookup in a handle or in a read.
+/// Returns true if \p P is the lookup \p I in a handle or in a read.
 bool PartitionChecker::isLookup(NodeId I, NodeId P) {
   if (G.node(P).NumData == 0 || In.numData(I) < 2)
     return false;
-  // The last node of the lookup has the name of the whole one.
+  // The last node of a lookup has the name of the whole lookup.
   const PartTerm *X = nullptr;
   if (G.isOp(P, op::Identity) && G.node(P).NumInputs == 1) {
     X = &term(G.input(P, 0));
@@ -212,14 +212,14 @@ bool PartitionChecker::isLookup(NodeId I, NodeId P) {
          (!Batch || varintField(*Batch, AttrInt).value_or(0) == 0);
 }
 
-/// A constant that is the shape of a variable.
+/// Returns true if \p P is a constant with the shape of a variable.
 bool PartitionChecker::isShape(NodeId P, Endpoint Handle, NodeId I) {
   Handle = firstAlias(Handle);
   const PartedVariable *C = cutOf(Handle);
   auto Value = ints({P, 0});
   if (!C || !Value || *Value != C->Shape)
     return false;
-  // It runs where the shape was asked for.
+  // The constant runs where the input asks for the shape.
   SmallVector<NodeId, 4> Waits;
   bool Context = Handle.Node == C->Var;
   auto AsksAfter = [&](NodeId Alias) {
@@ -238,7 +238,7 @@ bool PartitionChecker::isShape(NodeId P, Endpoint Handle, NodeId I) {
     if (Its != NoNode) {
       Waits.push_back(Its);
     } else if (X.Kind == PartTerm::Handle && AsksAfter(X.E.Node)) {
-      // A clone for the node itself, which is gone.
+      // A clone stands for the node itself, which is gone.
       Waits.push_back(X.E.Node);
       Context |= X.E.Node == Handle.Node ||
                  firstAlias(In.inputs(X.E.Node)[0]) == Handle;
@@ -253,7 +253,8 @@ bool PartitionChecker::isShape(NodeId P, Endpoint Handle, NodeId I) {
   return Context && idOf(std::move(Waits)) == waitsOfInput(I);
 }
 
-/// A lookup of a handle that no part can do for itself, of the whole value.
+/// Returns true if \p P is the lookup \p I, in the whole value and not in
+/// parts.
 bool PartitionChecker::isDenseLookup(NodeId I, NodeId P) {
   bool Nd = inputOp(I) == op::ResourceGatherNd;
   if (!G.isOp(P, Nd ? op::GatherNd : op::GatherV2) || G.node(P).NumData < 2)
@@ -290,7 +291,7 @@ bool PartitionChecker::isInitialized(NodeId I, NodeId P) {
   return Has.all();
 }
 
-/// Waits for what \p I does, done to each part.
+/// Returns true if \p P waits for the op of \p I on each part.
 bool PartitionChecker::isForEach(NodeId I, NodeId P) {
   const PartedVariable *C = cutOf(In.inputs(I)[0]);
   if (!G.isOp(P, op::NoOp))
@@ -310,11 +311,11 @@ bool PartitionChecker::isForEach(NodeId I, NodeId P) {
   return Has.all();
 }
 
-/// The node of an update in parts waits for one update of each part.
+/// Checks that the node of a partitioned update waits for one for each part.
 void PartitionChecker::checkUpdate(NodeId I, NodeId P) {
   const PartedVariable &C = *cutOf(In.inputs(I)[0]);
   ArrayRef<Endpoint> Updates = updatesOf(P);
-  // References of the parts, in order, are that of the whole.
+  // The references of the parts, joined in order, are that of the variable.
   bool Joins = !G.isOp(P, op::NoOp);
   auto Axis = Joins && !Updates.empty()
                   ? ints(G.input(G.input(P, 0).Node, Updates.size()))
@@ -339,7 +340,7 @@ void PartitionChecker::checkUpdate(NodeId I, NodeId P) {
     }
     Has.set(X->Index);
     Explained[E.Node] = true;
-    // What is wrong with one part is wrong with the others.
+    // An error in one part is in the others, too.
     Good = Good && checkPartUpdate(I, E.Node, C, X->Index);
   }
   for (unsigned Part = 0; Part < Has.size() && Good; ++Part)
@@ -349,7 +350,7 @@ void PartitionChecker::checkUpdate(NodeId I, NodeId P) {
     }
 }
 
-/// Whether \p E is brought into the shape of \p C, or was saved with it.
+/// Returns true if \p E is reshaped to the shape of \p C, or was saved with it.
 bool PartitionChecker::hasShape(Endpoint E, const PartedVariable &C) const {
   if (inputOp(E.Node) == op::RestoreV2)
     return true;
@@ -360,8 +361,8 @@ bool PartitionChecker::hasShape(Endpoint E, const PartedVariable &C) const {
   return Shape && *Shape == C.Shape;
 }
 
-/// Whether \p U does to part \p Index of \p C what \p I does; reports the first
-/// thing that it does not.
+/// Returns true if \p U does to part \p Index of \p C what \p I does to \p C;
+/// reports the first difference.
 bool PartitionChecker::checkPartUpdate(NodeId I, NodeId U,
                                        const PartedVariable &C,
                                        unsigned Index) {
@@ -403,7 +404,7 @@ bool PartitionChecker::checkPartUpdate(NodeId I, NodeId U,
       Good = X.E == Want && X.By == Ids && X.Index == Index &&
              ArrayRef<int64_t>(X.List) == ArrayRef<int64_t>(C.Offsets);
     } else if (int(K) == Def.Grad && Good) {
-      // One number for all elements.
+      // A scalar stands for all elements.
       NodeId From = PartsOf[Want.Node];
       auto Value = From != NoNode && G.isOp(From, op::Const)
                        ? constValue(G, From)
@@ -411,7 +412,7 @@ bool PartitionChecker::checkPartUpdate(NodeId I, NodeId U,
       Good = Def.Kind == UpdateKind::Scatter && Value &&
              !Value->Shape.UnknownRank && Value->Shape.Dims.empty();
     } else if (int(K) == Def.Grad) {
-      // Rows of a scatter may have more axes in front.
+      // Rows of a scatter may have more leading axes.
       int64_t FromEnd = int64_t(C.Axis) - int64_t(C.Shape.size());
       bool Along = X.Axis == FromEnd || (X.Axis == int64_t(C.Axis) &&
                                          Def.Kind != UpdateKind::Scatter);
@@ -486,7 +487,7 @@ bool PartitionChecker::run() {
   if (!match())
     return false;
   findUpdates();
-  // What is restored has terms.
+  // Restores come first: they give tensors their terms.
   for (bool Saves : {false, true})
     for (NodeId P = 0; P < G.size(); ++P)
       if (NodeId I = InputOf[P];
@@ -500,7 +501,7 @@ bool PartitionChecker::run() {
     else
       compare(I, PartsOf[I]);
   }
-  // What is new and in no term may look at values, and no more.
+  // A new node that is in no term may read values, and no more.
   for (NodeId P = 0; P < G.size(); ++P) {
     if (!G.isLive(P) || InputOf[P] != NoNode || Explained[P])
       continue;
@@ -535,7 +536,7 @@ std::vector<NewPartition> newPartitions(const Graph &Whole,
     auto Spec = SliceSpec::parse(Rest);
     if (!Spec || Whole.find(Name) == NoNode)
       continue;
-    // Its offset among all elements: copies have the same.
+    // The offset among all elements: copies of a part have the same.
     int64_t At = 0;
     for (auto [Offset, Size] : zip_equal(Spec->Offsets, Spec->Shape))
       At = At * Size + Offset;

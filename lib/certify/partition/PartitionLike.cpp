@@ -28,7 +28,7 @@ bool partitionLike(Module &M, const Graph &Like, DiagnosticEngine &Diags) {
     return false;
   InputGraph Before(G);
   PartitionEditor Editor(M, Vars, Plan);
-  // References that updates return, where somebody asked for them.
+  // An Identity shows that the reference that an update returns was kept.
   for (NodeId N = 0; N < G.size(); ++N) {
     if (!G.isLive(N) || !Vars.isUpdate(G, N))
       continue;

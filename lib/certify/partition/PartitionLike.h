@@ -12,9 +12,9 @@
 
 namespace graft {
 
-/// Cuts the variables of \p M into the parts that \p Like, a graph that was
-/// made of it, has in their place, and checks that the result is the same
-/// graph. Does nothing if there are none. False after an error.
+/// Partitions the variables of \p M as they are in \p Like, a graph that was
+/// made from it, and checks that the result is the same graph. Does nothing if
+/// \p Like has no new parts. False after an error.
 bool partitionLike(Module &M, const Graph &Like, DiagnosticEngine &Diags);
 
 } // namespace graft

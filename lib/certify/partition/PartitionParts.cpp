@@ -1,4 +1,4 @@
-//===- lib/certify/partition/PartitionParts.cpp - which variables have parts =//
+//===- lib/certify/partition/PartitionParts.cpp - partitioned variables ---===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -82,7 +82,7 @@ bool PartitionTerms::match() {
   }
   if (!findParts())
     return false;
-  // What passes a variable on has clones, but for updates, which stay.
+  // Nodes that passed a variable on were replaced by clones, but for updates.
   for (NodeId I = 0; I < In.size(); ++I)
     if (In.isLive(I) && PartsOf[I] == NoNode && In.numData(I) > 0 &&
         cutOf({I, 0}))
@@ -90,7 +90,7 @@ bool PartitionTerms::match() {
   return Errors == 0;
 }
 
-/// The variables that the new nodes with a slice are the parts of.
+/// Finds the variables whose parts are the new nodes with a slice.
 bool PartitionTerms::findParts() {
   DenseMap<StringRef, NodeId> Vars;
   struct Part {
@@ -191,7 +191,7 @@ bool PartitionTerms::sameAttrs(StringRef Was, NodeId P) const {
   return Old.empty();
 }
 
-/// How \p Op passes on the variable that it takes first: as a handle or the
+/// How an op passes on the variable that is its first input: as a handle or the
 /// like, as a reference, or not at all.
 enum class Passing : uint8_t { No, Value, Ref };
 static Passing passingOf(StringRef Op) {
@@ -208,7 +208,7 @@ static Passing passingOf(StringRef Op) {
 const PartedVariable *PartitionTerms::cutOf(Endpoint E) const {
   if (E.isControl() || CutIndex.empty())
     return nullptr;
-  // A variable itself is no chain; of a chain every node is asked for once.
+  // A variable itself is no chain; each node of a chain is visited once.
   SmallVector<NodeId, 4> Chain;
   bool AllRefs = true, AllValues = true;
   int Found = -1;
@@ -235,7 +235,7 @@ const PartedVariable *PartitionTerms::cutOf(Endpoint E) const {
     Chain.push_back(E.Node);
     E = In.inputs(E.Node)[0];
   }
-  // What is behind something else than the end of the chain may be one still.
+  // Nodes behind the front of such a chain may still pass a variable on.
   if (Found >= 0)
     for (NodeId N : Chain)
       CutMemo[N] = Found;
@@ -311,7 +311,7 @@ uint32_t PartitionTerms::waitsOf(NodeId P, bool IsRead) {
   for (Endpoint E : G.controlInputs(P)) {
     NodeId I = InputOf[E.Node];
     if (auto It = UpdateOf.find(E.Node); It != UpdateOf.end()) {
-      // All parts of an update are the update.
+      // All parts of an update together are the update.
       const PartedVariable *C = cutOf(In.inputs(It->second)[0]);
       if (++Updates[It->second] == C->Parts.size())
         Set.push_back(It->second);
@@ -319,10 +319,10 @@ uint32_t PartitionTerms::waitsOf(NodeId P, bool IsRead) {
     }
     if (I == NoNode) {
       const PartTerm &X = term({E.Node, 0});
-      // A clone for the node itself, which is gone.
+      // A clone stands for the node itself, which is gone.
       if (X.Kind == PartTerm::Handle && PartsOf[X.E.Node] == NoNode)
         I = X.E.Node;
-      // Another read for the same reader, and what that waits for.
+      // Another read for the same reader, and all that it waits for.
       if (X.Kind == PartTerm::WholeRead && IsRead) {
         append_range(Set, *SetOf[X.Waits]);
         if (!CutIndex.contains(X.E.Node))

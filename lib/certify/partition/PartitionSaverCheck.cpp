@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// An entry of a saver that is a variable in parts is one entry for each part,
-// under the same key, with the slice of the part.
+// A saver has, in place of the entry of a partitioned variable, one entry for
+// each part, under the same key, with the slice of the part.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@ using namespace llvm;
 
 namespace graft {
 
-/// The elements of the constant string vector whose attributes are \p Value.
+/// Returns the elements of a constant string vector, by its attribute \p Value.
 static std::optional<std::vector<StringRef>>
 stringsOf(std::optional<StringRef> Value) {
   auto Tensor = Value ? bytesField(*Value, AttrTensor) : std::nullopt;
@@ -41,7 +41,7 @@ stringsOf(std::optional<StringRef> Value) {
   return Strings;
 }
 
-/// The types in the attribute \p Value.
+/// Returns the types in the attribute \p Value.
 static SmallVector<unsigned, 8> typesOf(StringRef Value) {
   SmallVector<unsigned, 8> Types;
   wire::Reader R(bytesField(Value, AttrList).value_or(""));
@@ -59,8 +59,8 @@ static SmallVector<unsigned, 8> typesOf(StringRef Value) {
   return Types;
 }
 
-/// Whether \p Text is the slice of \p Whole, or of all of \p Shape if that is
-/// empty, that begins at \p Offset along \p Axis and has \p Size.
+/// Returns true if \p Text is the slice of \p Whole, or of all of \p Shape if
+/// that is empty, that begins at \p Offset along \p Axis and has \p Size.
 static bool isSliceOf(StringRef Text, StringRef Whole, unsigned Axis,
                       int64_t Offset, int64_t Size, ArrayRef<int64_t> Shape) {
   auto S = SliceSpec::parse(Text);
@@ -128,7 +128,7 @@ bool checkSaver(PartitionTerms &T, NodeId I, NodeId P) {
     return Fail("its checkpoint differs from that of the input");
   auto Was = entriesOf(In, I), Now = entriesOf(G, P);
   if (!Was || !Now) {
-    // Entries that are computed are those of the input.
+    // Computed entries must be those of the input.
     bool Same =
         G.node(P).NumData == In.numData(I) && T.sameAttrs(In.attrBytes(I), P);
     for (unsigned K = 1; Same && K < In.numData(I); ++K) {
@@ -147,7 +147,7 @@ bool checkSaver(PartitionTerms &T, NodeId I, NodeId P) {
     }
     return true;
   }
-  // A constant that is another now is nobody else's.
+  // Only savers may use a constant that has changed.
   for (unsigned K : {1U, 2U}) {
     NodeId N = G.input(P, K).Node, Its = T.InputOf[N];
     if (Its == NoNode || In.attr(Its, "value") == G.attr(N, "value"))
@@ -200,7 +200,7 @@ bool checkSaver(PartitionTerms &T, NodeId I, NodeId P) {
       continue;
     }
     if (Saves) {
-      // Places in front of the saver do not count.
+      // Identities in front of the saver do not count.
       while (T.inputOp(Want.Node) == op::Identity &&
              In.inputs(Want.Node).size() == 1 && !T.cutOf(Want) &&
              !T.cutOf(In.inputs(Want.Node)[0]))
@@ -229,7 +229,7 @@ bool checkSaver(PartitionTerms &T, NodeId I, NodeId P) {
       }
       continue;
     }
-    // Slices of what is restored, as far as they go.
+    // The slices must make up the restored tensor in order.
     auto Whole = SliceSpec::parse(Was->Slices[K]);
     auto Front = SliceSpec::parse(Now->Slices[At]);
     if (!Front || (!Whole && !Was->Slices[K].empty()))

@@ -18,7 +18,7 @@ const PartTerm &PartitionTerms::term(Endpoint E) {
   static const PartTerm Nothing;
   if (E.isControl())
     return Nothing;
-  // What comes round in a circle of new nodes is nothing.
+  // A cycle of new nodes has no term.
   auto [It, New] = Known.try_emplace({E.Node, E.Port});
   if (New && Depth < MaxDepth) {
     ++Depth;
@@ -47,7 +47,7 @@ PartTerm PartitionTerms::evaluate(Endpoint E) {
   return X;
 }
 
-/// Whether the parts \p Begins and \p Even say are those that begin at \p At.
+/// Returns true if the parts of \p Number are those that begin at \p At.
 static bool isRoute(const PartTerm &Number, ArrayRef<int64_t> At) {
   if (At.empty() || At[0] != 0)
     return false;
@@ -160,7 +160,7 @@ PartTerm PartitionTerms::concat(NodeId N) {
   int64_t FromEnd = int64_t(C->Axis) - int64_t(C->Shape.size());
   if ((*Axis)[0] != FromEnd && (!Reads || (*Axis)[0] != int64_t(C->Axis)))
     return R;
-  // The rows of a lookup are along axis 0 of the variable.
+  // Lookups in parts along axis 0 are stitched, not concatenated.
   if (!Reads && C->Axis == 0)
     return R;
   R = First;
@@ -213,7 +213,7 @@ PartTerm PartitionTerms::sent(Endpoint E) {
     append_range(Begins, To.List);
   }
   bool Fits = isRoute(To, Begins) && int64_t(Begins.size()) == Count;
-  // The rows of a vector are brought into the shape [-1], as indices are.
+  // The rows of a vector are reshaped to [-1], as indices are.
   bool IsOfOtherShape =
       What.Kind == PartTerm::Reshaped || What.Kind == PartTerm::Flat;
   if (What.Kind == PartTerm::Local)
@@ -231,7 +231,7 @@ PartTerm PartitionTerms::sent(Endpoint E) {
   R.By = To.E;
   R.Index = E.Port;
   R.List = Begins;
-  // Rows of another shape: what it says of each row is for who takes them.
+  // Set for reshaped rows: the op that takes them decides what a row is.
   R.OfValue = IsOfOtherShape;
   return R;
 }

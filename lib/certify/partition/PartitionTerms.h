@@ -1,4 +1,4 @@
-//===- lib/certify/partition/PartitionTerms.h - what parts compute (private) =//
+//===- lib/certify/partition/PartitionTerms.h - terms over parts (private) ===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -19,50 +19,50 @@
 
 namespace graft {
 
-/// A slice of a tensor as checkpoints write it: `10 4 0,5:0,4`.
+/// A slice of a tensor in the notation of checkpoints: `10 4 0,5:0,4`.
 struct SliceSpec {
   llvm::SmallVector<int64_t, 4> Shape, Offsets, Sizes;
   static std::optional<SliceSpec> parse(llvm::StringRef Text);
 };
 
-/// A variable of the whole graph that is in parts.
+/// A variable of the whole graph that is partitioned.
 struct PartedVariable {
   NodeId Var; ///< In the whole graph.
   unsigned Axis = 0;
   llvm::SmallVector<int64_t, 4> Shape;
   llvm::SmallVector<int64_t, 8> Offsets, Sizes;
   llvm::SmallVector<NodeId, 8> Parts;
-  /// Whether \p Other is cut in the same way.
+  /// Returns true if \p Other is partitioned in the same way.
   bool isLike(const PartedVariable &Other) const {
     return Axis == Other.Axis && Shape == Other.Shape && Sizes == Other.Sizes;
   }
 };
 
-/// What a tensor of the graph with parts is, in tensors of the whole graph.
+/// A tensor of the graph with parts, as a term over tensors of the whole graph.
 struct PartTerm {
   enum KindType : uint8_t {
     None,
     Same,        ///< E.
     Handle,      ///< Part Index of the handle or reference E.
-    Slice,       ///< Of E along Axis: Size elements at Offset, of Total.
+    Slice,       ///< Size elements of E along Axis at Offset, of Total.
     PartRead,    ///< The value of part Index of E, read after Waits.
     WholeRead,   ///< The value of E, read after Waits.
     Flat,        ///< The elements of E in a vector.
     Reshaped,    ///< E with the shape List.
-    Count,       ///< How many elements E has.
-    Numbers,     ///< From 0, as many as E has elements.
+    Count,       ///< The number of elements of E.
+    Numbers,     ///< From 0, as many numbers as E has elements.
     Shape,       ///< The shape of E.
     RowsShape,   ///< The shape of E and then List.
-    PartNumber,  ///< Of each of Flat(E): its part; List: where parts begin.
-    Begin,       ///< Of each of Flat(E): where its part begins, by List.
-    Local,       ///< Of each of Flat(E): its number in its part, by List.
-    SentLocal,   ///< Those of Local(By) that are sent to part Index.
-    SentNumbers, ///< The same of Numbers(By).
-    SentRows,    ///< The same of the rows of E.
-    Found,       ///< What part Index of E has for those of By.
-    FlatLookup,  ///< The rows of E that Flat(By) says.
-    Lookup,      ///< The rows of E that By says.
-    Initialized, ///< Whether the parts List of E have values.
+    PartNumber,  ///< The part of each of Flat(E); List: where parts begin.
+    Begin,       ///< Where the part of each of Flat(E) begins, by List.
+    Local,       ///< The number in its part of each of Flat(E), by List.
+    SentLocal,   ///< The elements of Local(By) that are sent to part Index.
+    SentNumbers, ///< The elements of Numbers(By) that are sent there.
+    SentRows,    ///< The rows of E that are sent there.
+    Found,       ///< The rows of part Index of E at the indices By.
+    FlatLookup,  ///< The rows of E at the indices Flat(By).
+    Lookup,      ///< The rows of E at the indices By.
+    Initialized, ///< Tells if the parts List of E have values.
   };
   KindType Kind = None;
   bool OfValue = false; ///< E is a read reference, or was read before a lookup.
@@ -70,8 +70,8 @@ struct PartTerm {
   Endpoint E, By;
   unsigned Index = 0;
   int64_t Axis = 0, Offset = 0, Size = 0, Total = 0;
-  uint32_t Waits = 0;     ///< Of a read: the nodes that it waits for.
-  uint32_t RunsAfter = 0; ///< The same of a lookup in what was read.
+  uint32_t Waits = 0;     ///< The nodes that a read waits for.
+  uint32_t RunsAfter = 0; ///< The nodes that a lookup waits for.
   llvm::SmallVector<int64_t, 4> List;
 };
 
@@ -88,53 +88,53 @@ public:
 
   /// The term of \p E, which stays valid.
   const PartTerm &term(Endpoint E);
-  /// The set of nodes of the whole graph that \p P waits for. A read of a
-  /// reference may wait for another one.
+  /// Returns the set of nodes of the whole graph that \p P waits for. If
+  /// \p IsRead, \p P reads a reference and may wait for another such read.
   uint32_t waitsOf(NodeId P, bool IsRead = false);
   uint32_t waitsOfInput(NodeId I);
-  /// All that \p I waits for beside data input \p K, but for variables, which
-  /// are always there.
+  /// Returns the nodes of all inputs of \p I, data and control, but for data
+  /// input \p K and variables, which are always there.
   uint32_t inputsBeside(NodeId I, unsigned K);
-  /// Whether \p Waits are all that \p I and what gives its data input \p K wait
-  /// for, but for that input, and for variables and reads of references, which
-  /// are always there.
+  /// Returns true if \p Waits are all that \p I and the producer of its data
+  /// input \p K wait for. That input, variables and reads of references do not
+  /// count: they are always there.
   bool isLate(NodeId I, unsigned K, uint32_t Waits);
-  /// Of handles and references that are gone and alike, as those of one
-  /// conditional, the first: they have one term.
+  /// Returns the first of the handles or references that are gone and alike,
+  /// such as those of one conditional: they have one term.
   Endpoint firstAlias(Endpoint E);
-  /// Whether what \p P waits for says only where it is, in a conditional or a
-  /// loop: clones of what passes a variable on.
+  /// Returns true if \p P waits only for clones of nodes that pass a variable
+  /// on: they place it in a conditional or a loop.
   bool waitsForContext(NodeId P);
 
   llvm::StringRef inputOp(NodeId I) const { return In.opNames()[In.op(I)]; }
-  /// The variable that \p E of the whole graph is a handle or reference of, if
-  /// it is in parts.
+  /// Returns the partitioned variable whose handle or reference \p E of the
+  /// whole graph is, or null.
   const PartedVariable *cutOf(Endpoint E) const;
   bool isHandle(const PartedVariable &C) const {
     return inputOp(C.Var) == op::VarHandleOp;
   }
-  /// The tensor that \p E is without identities that are gone.
+  /// Returns \p E without Identities that are gone.
   Endpoint resolve(Endpoint E) const;
   std::optional<llvm::SmallVector<int64_t, 4>> ints(Endpoint E) const;
-  /// Whether attributes \p Was of the whole graph are those of \p P.
+  /// Returns true if \p P has the attributes \p Was of the whole graph.
   bool sameAttrs(llvm::StringRef Was, NodeId P) const;
 
   const InputGraph &In;
   const Graph &G;
   DiagnosticEngine &Diags;
   unsigned Errors = 0;
-  std::vector<NodeId> InputOf; ///< By node: of the same name, or NoNode.
-  std::vector<NodeId> PartsOf; ///< By node of the whole graph: the same.
+  std::vector<NodeId> InputOf; ///< By node: the one of its name, or NoNode.
+  std::vector<NodeId> PartsOf; ///< By node of the whole graph: likewise.
   std::vector<bool> Explained; ///< By node: a term or a check covers it.
   std::vector<PartedVariable> Cuts;
-  /// Updates of a part: the update of the whole graph that they belong to.
+  /// By update of a part: the update of the whole graph that it belongs to.
   llvm::DenseMap<NodeId, NodeId> UpdateOf;
-  /// By output of a RestoreV2 that has entries for parts: its term.
+  /// By output of a RestoreV2: its term.
   llvm::DenseMap<std::pair<NodeId, unsigned>, PartTerm> RestoredTerms;
-  /// Constants of savers that are others now.
+  /// Constants of savers that have changed.
   llvm::DenseMap<NodeId, bool> SaverConsts;
 
-  /// A number for a set of nodes of the input.
+  /// Returns a number for a set of nodes of the input.
   uint32_t idOf(llvm::SmallVector<NodeId, 4> Set);
 
 private:
@@ -153,14 +153,14 @@ private:
   Endpoint in(NodeId N, unsigned I) const { return G.input(N, I); }
 
   llvm::DenseMap<NodeId, unsigned> CutIndex; ///< By variable.
-  /// By what passes a variable on: the index of the variable, or -1.
+  /// By node that passes a variable on: the index of the variable, or -1.
   mutable llvm::DenseMap<NodeId, int> CutMemo;
-  /// How many new nodes stand one behind another in a term.
+  /// The limit of new nodes one behind another in a term.
   static constexpr unsigned MaxDepth = 1000;
   unsigned Depth = 0;
   llvm::DenseMap<NodeId, std::pair<unsigned, unsigned>> PartIndex; ///< By part.
-  /// What passes a variable on and is gone, by what it reads: the first of
-  /// those that are alike.
+  /// By node that is read: the gone nodes that passed its variable on, the
+  /// first of those that are alike.
   llvm::DenseMap<NodeId, llvm::SmallVector<NodeId, 2>> GoneAliases;
   llvm::DenseMap<NodeId, NodeId> FirstAlias;
   std::map<std::pair<NodeId, uint32_t>, PartTerm> Known;
@@ -168,8 +168,8 @@ private:
   std::vector<const llvm::SmallVector<NodeId, 4> *> SetOf; ///< By id.
 };
 
-/// Checks entries of SaveV2 or RestoreV2 \p P, which is \p I of the whole
-/// graph; notes the terms of what is restored.
+/// Checks entries of the SaveV2 or RestoreV2 \p P, which is \p I of the whole
+/// graph; notes the terms of restored tensors.
 bool checkSaver(PartitionTerms &T, NodeId I, NodeId P);
 
 } // namespace graft

@@ -78,22 +78,22 @@ private:
   DiagnosticEngine &Diags;
   TpuFile File;
   VariableIndex Vars;
-  std::string Word; ///< In the names of copies.
+  std::string Word; ///< The word in the names of copies.
   bool Failed = false;
   std::unique_ptr<Graph> L = std::make_unique<Graph>();
   /// By node of the file: its copies, or the one node.
   std::vector<SmallVector<NodeId, 4>> Now;
-  /// By member that is an outside node once more: that, for each replica.
+  /// By member that repeats a node outside: that node, for each replica.
   DenseMap<NodeId, SmallVector<NodeId, 4>> Twins;
-  /// By member that has something of all replicas: what, and an axis.
+  /// By member that is an exchange: the exchange and its axis constant.
   DenseMap<NodeId, std::pair<TpuExchange, NodeId>> Exchanges;
   std::vector<bool> Unused;   ///< By node of the file.
-  StringSet<> Bases;          ///< What the input calls members.
-  StringMap<NodeId> MemberOf; ///< By the name of what the input calls so.
+  StringSet<> Bases;          ///< The names of members in the input.
+  StringMap<NodeId> MemberOf; ///< By name in the input.
 };
 
-/// Whether \p N, which the input does not have, multiplies by a power of the
-/// number of replicas that is written there.
+/// Returns true if \p N, an inserted node, multiplies or divides by a constant
+/// power of the number of replicas.
 bool Spreader::isScale(NodeId N) const {
   if (isAlone() || File.isOfInput(N) || F.node(N).NumData != 2 ||
       !(F.isOp(N, op::Mul) || F.isOp(N, op::FloorDiv)))
@@ -107,7 +107,7 @@ bool Spreader::isScale(NodeId N) const {
   };
   if (auto Factor = constScalar(F, Number))
     return *Factor != 1 && IsPower(*Factor);
-  // Each element of a vector of sizes has one of its own.
+  // A vector of sizes has a factor for each element.
   auto Factors = constValue(F, Number);
   return Factors && Factors->HasInts && Factors->NumElements > 1 &&
          all_of(Factors->Ints,
@@ -115,9 +115,9 @@ bool Spreader::isScale(NodeId N) const {
          any_of(Factors->Ints, [](int64_t Each) { return Each != 1; });
 }
 
-/// What \p N computes on replica \p Replica, if that is a function of what it
-/// reads, or the value of a variable, and it waits for nothing: the same text
-/// is the same value. Else "".
+/// Returns a key of the value of \p N on replica \p Replica: equal keys mean
+/// equal values. Returns "" if \p N is fed, waits for a node, or has state
+/// other than that of a variable that it reads.
 std::string Spreader::keyOf(NodeId N, unsigned Replica) const {
   const OpDef *Def = F.opDef(N);
   if (!Def || (Def->isStateful() && !F.isOp(N, op::ReadVariableOp)) ||
@@ -146,8 +146,8 @@ std::string Spreader::keyOf(NodeId N, unsigned Replica) const {
   return Key;
 }
 
-/// What something outside that \p N may be a copy of is called in the input: it
-/// is called so itself, or like that with a scope before it.
+/// Returns the name in the input of the node outside that \p N may repeat: the
+/// name of \p N, or that without the scope before it.
 StringRef Spreader::twinName(NodeId N) const {
   StringRef Name = File.base(N);
   if (In.find(Name) == NoNode && Name.consume_front("tpu/") &&
@@ -157,8 +157,8 @@ StringRef Spreader::twinName(NodeId N) const {
                                                             : StringRef();
 }
 
-/// The copy for \p Replica of what the input calls \p Name, outside; the one
-/// node, if there are no copies.
+/// Returns the copy of \p Name for \p Replica outside of the computation, or
+/// the one node if it has no copies.
 NodeId Spreader::twin(StringRef Name, unsigned Replica) const {
   std::string Number = Word + std::to_string(Replica);
   for (size_t At = 0; At != StringRef::npos; At = Name.find('/', At + 1)) {
@@ -173,8 +173,8 @@ NodeId Spreader::twin(StringRef Name, unsigned Replica) const {
   return N != NoNode && File.role(N) == TpuRole::Outside ? N : NoNode;
 }
 
-/// Members that are there because something outside has the same value: names
-/// say what to compare them with.
+/// Finds members that repeat a value from outside; names tell which nodes to
+/// compare them with.
 void Spreader::findTwins() {
   std::vector<NodeId> Order = topologicalOrder(F);
   for (NodeId N : Order) {
@@ -194,9 +194,9 @@ void Spreader::findTwins() {
   }
 }
 
-/// A value of a variable that is read inside and outside is one in the input.
-/// Outside it may be read when the computation has changed the variable: what
-/// waits for that must not take it.
+/// Checks variables that are read inside and outside, where the input has one
+/// read. The read outside may follow an update by the computation, so a node
+/// that waits for the computation must not take it.
 bool Spreader::checkTwins() {
   std::vector<NodeId> Reads;
   for (const auto &[N, Same] : Twins)
@@ -223,7 +223,7 @@ bool Spreader::checkTwins() {
   return true;
 }
 
-/// Whether two constants are the same integers.
+/// Returns true if two constants are the same integers.
 static bool isSameTensor(std::optional<StringRef> A, StringRef B) {
   auto Was = A ? tensorValue(*A) : std::nullopt, Now = tensorValue(B);
   return Was && Now && Was->HasInts && Now->HasInts && Was->Type == Now->Type &&
@@ -248,7 +248,7 @@ void Spreader::makeMember(NodeId N) {
     for (const AttrEntry &A : F.attrs(N)) {
       if (A.Key == "_tpu_replicate" || A.Key == "_class" || A.Key == OriginAttr)
         continue;
-      // Where an op runs is for what made the file to say, as devices are.
+      // The writer of the file chooses where an op runs, as it chooses devices.
       NodeId Was = In.find(Base);
       if (A.Key == "_xla_outside_compilation" &&
           (Was == NoNode || In.attr(Was, A.Key) != A.Value))
@@ -268,7 +268,7 @@ void Spreader::makeMember(NodeId N) {
   }
 }
 
-/// A node that exists once, and makes one value of those of the replicas.
+/// Adds an unreplicated node that makes one value of those of the replicas.
 NodeId Spreader::addMerge(const Twine &Name, StringRef Op, unsigned Type) {
   NodeId N = L->addNode(L->uniqueName(Name.str()), Op, {}, NoNode);
   L->setDevice(N, "/device:CPU:0");
@@ -299,8 +299,8 @@ void Spreader::makeExchange(NodeId N, const TpuExchange &X) {
   Exchanges[N] = {X, Axis};
 }
 
-/// Where \p N, outside, is to be: on the device of its replica, if it can have
-/// its value anywhere and hosts have it before the computation.
+/// Returns the device for \p N, outside: that of its replica if \p N is a copy
+/// on a CPU that could run anywhere.
 std::string Spreader::deviceOf(NodeId N) const {
   const OpDef *Def = F.opDef(N);
   NodeId Was = In.find(originOfCopy(F.name(N), Word));
@@ -338,8 +338,8 @@ void Spreader::makeOutside(NodeId N) {
   Now[N].push_back(New);
 }
 
-/// The tensor that \p E passes on, if that does nothing because there is one
-/// replica: it was added, and adds up, joins or scales what that has.
+/// Returns the tensor that \p E passes on, if \p E was inserted and its sum,
+/// concatenation or scale does nothing because there is one replica.
 Endpoint Spreader::passedBy(Endpoint E) const {
   NodeId N = E.Node;
   bool IsNew = File.isMember(N)
@@ -365,7 +365,7 @@ Endpoint Spreader::passedBy(Endpoint E) const {
   if ((Op == op::Mul || Op == op::FloorDiv) && Data == 2 &&
       constScalar(F, F.input(N, 1).Node) == 1)
     return F.input(N, 0);
-  // Along the axis of replicas.
+  // A reduction along the axis of replicas.
   NodeId Rows = F.input(N, 0).Node;
   bool OfRows = Stamped && F.isOp(Rows, op::Pack) && F.hasAttr(Rows, StampAttr);
   if ((Op == op::Min || Op == op::Max || Op == op::All || Op == op::Any) &&
@@ -377,14 +377,15 @@ Endpoint Spreader::passedBy(Endpoint E) const {
   return {};
 }
 
-/// Whether \p N passes on what each replica takes.
+/// Returns true if \p N passes on the operand of each replica.
 bool Spreader::isTaken(NodeId N) const {
   return File.role(N) == TpuRole::Member && F.isOp(N, op::Identity) &&
          F.node(N).NumData == 1 && !File.isOfInput(N) &&
          File.role(F.input(N, 0).Node) == TpuRole::Input;
 }
 
-/// The tensor that \p E of the file is, on replica \p Replica or outside.
+/// Returns the tensor that \p E of the file is, on replica \p Replica or
+/// outside.
 Endpoint Spreader::source(Endpoint E, unsigned Replica) const {
   if (isTaken(E.Node))
     return source(F.input(E.Node, 0), Replica);
@@ -417,8 +418,8 @@ void Spreader::take(NodeId N, Endpoint E, unsigned Replica,
     Inputs.push_back({To.Node, E.isControl() ? ControlPort : To.Port});
 }
 
-/// What is waited for by waiting for \p N, if that was added to pass on a value
-/// that something else has.
+/// Returns the node for which a wait for \p N waits: its input, if \p N was
+/// inserted and has the value of another node.
 NodeId Spreader::waitedFor(NodeId N) const {
   for (unsigned Steps = 0; Steps < F.size(); ++Steps) {
     bool IsNew = !File.isOfInput(N) && F.node(N).NumInputs > 0;
@@ -488,8 +489,8 @@ void Spreader::connectExchange(NodeId N, const TpuExchange &X, NodeId Axis) {
   L->setInputs(Joined, Rows);
 }
 
-/// \p N, outside, waits for the computation, and so for all of it: for what the
-/// input says of that.
+/// Adds the control inputs of \p N, outside, which waits for the whole
+/// computation: the members that it waits for in the input.
 bool Spreader::addRun(NodeId N, std::vector<Endpoint> &Inputs) {
   NodeId Was = In.find(F.name(N));
   bool Waits = Was != NoNode && any_of(In.controlInputs(Was), [&](Endpoint E) {
@@ -527,8 +528,8 @@ void Spreader::connectOutside(NodeId N) {
   L->setInputs(Now[N].front(), Inputs);
 }
 
-/// What was added and is read by nothing any more has no effect on values: what
-/// an exchange is made of, and constants of which a twin stands outside.
+/// Finds inserted nodes that nothing reads any more, such as the parts of an
+/// exchange and constants with a twin outside. They do not affect values.
 void Spreader::findUnused() {
   Unused.assign(F.size(), false);
   std::vector<bool> IsKept(F.size());

@@ -2,17 +2,17 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a TPU computation means, written out: an op of it is there once for each
+// Writes out a TPU computation for each replica: an op of it becomes a copy per
 // replica, a TPUReplicatedInput is the operand of the replica, output r of a
 // TPUReplicatedOutput is its operand in replica r, and a CrossReplicaSum adds
-// what all replicas have:
+// the values of all replicas:
 //
 //     in = TPUReplicatedInput(s:0, s:1)
 //     y = Neg(in)                         →   replica_0/y = Neg(s:0)
 //     out = TPUReplicatedOutput(y)            replica_1/y = Neg(s:1)
 //     z = AddN(out:0, out:1)                  z = AddN(replica_0/y, ...)
 //
-// It is a graph as expand-replicas writes it, which fold/ certifies.
+// The result is a graph as expand-replicas writes it, which fold/ certifies.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,11 +26,12 @@
 
 namespace graft {
 
-/// Whether \p G has a computation in TPU form.
+/// Returns true if \p G has a computation in TPU form.
 bool isTpuForm(const Graph &G);
 
-/// The graph that \p File, of TPU form, means; null after an error, which names
-/// what is not understood. \p In is the graph that was read.
+/// Returns the graph that \p File, of TPU form, stands for; null after an
+/// error, which names the node that is not understood. \p In is the graph that
+/// was read.
 std::unique_ptr<Graph> spreadComputation(const Graph &File, const Graph &In,
                                          DiagnosticEngine &Diags);
 

@@ -1,4 +1,4 @@
-//===- lib/certify/tpu/Stack.cpp - what replicas give each other ----------===//
+//===- lib/certify/tpu/Stack.cpp - exchanges of replicas ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -35,13 +35,13 @@ private:
   const TpuFile &File;
 };
 
-/// Whether \p N is a member that was added, an \p Op of so many inputs.
+/// Returns true if \p N is an inserted member, an \p Op of \p NumData inputs.
 bool Reader::isNew(NodeId N, StringRef Op, unsigned NumData) const {
   return G.isOp(N, Op) && G.node(N).NumData == NumData && File.isMember(N) &&
          !File.isOfInput(N);
 }
 
-/// Whether \p E is [0 .. N-1].
+/// Returns true if \p E is [0 .. N-1].
 bool Reader::isNumbers(Endpoint E) const {
   auto Value = constValue(G, E.Node, File.replicas());
   SmallVector<int64_t, 8> All(File.replicas());
@@ -50,7 +50,8 @@ bool Reader::isNumbers(Endpoint E) const {
          Value->Shape.Dims.size() == 1;
 }
 
-/// Whether \p E is the number of the replica, as a vector of one element.
+/// Returns true if \p E is the number of the replica, as a vector of one
+/// element.
 bool Reader::isReplica(Endpoint E) const {
   if (File.isMember(E.Node) && G.isOp(E.Node, op::Identity))
     E = G.input(E.Node, 0);
@@ -65,7 +66,7 @@ bool Reader::isReplica(Endpoint E) const {
          number(G.input(Split, 0)) == 0 && isNumbers(G.input(Split, 1));
 }
 
-/// The number that the constant \p E is.
+/// Returns the value of the scalar constant \p E.
 std::optional<int64_t> Reader::number(Endpoint E) const {
   auto Value = constValue(G, E.Node);
   if (!Value || !Value->HasInts || Value->Ints.size() != 1 ||
@@ -74,8 +75,8 @@ std::optional<int64_t> Reader::number(Endpoint E) const {
   return Value->Ints[0];
 }
 
-/// The tensor of which \p E has those of all replicas along a new first axis;
-/// of the type that is added.
+/// Returns x if \p E stacks the x of all replicas along a new first axis; x has
+/// the type in which it is added.
 std::optional<Endpoint> Reader::rows(Endpoint E) const {
   if (E.Port != 0 || File.role(E.Node) != TpuRole::Sum)
     return std::nullopt;
@@ -95,7 +96,7 @@ std::optional<Endpoint> Reader::rows(Endpoint E) const {
   return G.input(Rows, 0);
 }
 
-/// The same, of the type that replicas have.
+/// Like rows(), but x has the type that it has on the replicas.
 std::optional<Endpoint> Reader::stacked(Endpoint E) const {
   if (auto Plain = rows(E))
     return Plain;
@@ -103,7 +104,7 @@ std::optional<Endpoint> Reader::stacked(Endpoint E) const {
   if (!Bits && !isNew(E.Node, op::Cast, 1))
     return std::nullopt;
   auto Numbers = rows(G.input(E.Node, 0));
-  // There and back, over numbers that have each of the others.
+  // A conversion and its inverse, through a type that holds every value.
   if (!Numbers || !isNew(Numbers->Node, Bits ? op::Bitcast : op::Cast, 1) ||
       G.outputType(*Numbers) != DT_INT32)
     return std::nullopt;
@@ -117,7 +118,7 @@ std::optional<Endpoint> Reader::stacked(Endpoint E) const {
 
 std::optional<TpuExchange> Reader::read(NodeId N) const {
   unsigned Replicas = File.replicas();
-  // Of one replica there is nothing to join.
+  // One replica has nothing to join.
   if (Replicas == 1 && isNew(N, op::Unpack, 1) &&
       G.intAttr(N, "axis").value_or(0) == 0) {
     auto X = stacked(G.input(N, 0));

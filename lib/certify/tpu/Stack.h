@@ -1,15 +1,15 @@
-//===- lib/certify/tpu/Stack.h - what replicas give each other --*- C++ -*-===//
+//===- lib/certify/tpu/Stack.h - exchanges of replicas ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A TPU adds and does nothing else across replicas. What is no sum is one of a
-// replica's own row among zeros, which gives each the rows of all:
+// A TPU only adds across replicas. Any other exchange is a sum to which each
+// replica adds its own row among zeros, so that each has the rows of all:
 //
 //     own = Select(Equal([0 .. N-1], [r]), Pack(x, .., x), ZerosLike(..))
 //     all = CrossReplicaSum(own)
 //
-// with x as numbers of 32 bits, to which nothing is lost, or a sum of 0s and
-// 1s, which tells whether there is a 1, or nothing else.
+// where x is converted to 32-bit numbers without loss. Any and All of booleans
+// are a sum of 0s and 1s instead, compared with 0 or N-1.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,15 +22,15 @@
 
 namespace graft {
 
-/// A member that each replica has of what all of them have.
+/// A value that each replica computes from a tensor of all replicas.
 struct TpuExchange {
   Endpoint Of;            ///< The tensor of each replica.
-  llvm::StringRef Joined; ///< ConcatV2, or what is done to the stacked ones.
+  llvm::StringRef Joined; ///< ConcatV2, or the op on the stacked tensors.
   int64_t Axis = 0;
 };
 
-/// What \p N of \p G, which the input does not have, is of the tensors of all
-/// replicas, if it is no sum. Nothing if it is none, or not understood.
+/// Returns the exchange that \p N of \p G, an inserted node, computes; nothing
+/// if \p N is a sum or no exchange, or is not understood.
 std::optional<TpuExchange> findExchange(const Graph &G, const TpuFile &File,
                                         NodeId N);
 

@@ -55,8 +55,8 @@ bool TpuFile::findMetadata() {
   return checkMetadata();
 }
 
-/// What the metadata say bears on where replicas run and how they are compiled,
-/// but for their number.
+/// Checks the metadata. Apart from the number of replicas, they only say where
+/// replicas run and how they are compiled.
 bool TpuFile::checkMetadata() {
   for (const AttrEntry &A : G.attrs(Metadata)) {
     bool Known =
@@ -125,8 +125,8 @@ bool TpuFile::findRoles() {
   return true;
 }
 
-/// Nodes that were added to wait for the computation, and to pass on what it
-/// gives.
+/// Finds nodes that were inserted to wait for the computation or to pass on its
+/// results.
 void TpuFile::findRuns() {
   for (bool Changed = true; Changed;) {
     Changed = false;
@@ -136,7 +136,7 @@ void TpuFile::findRuns() {
           !all_of(G.controlInputs(N),
                   [&](Endpoint E) { return runsComputation(E.Node); }))
         continue;
-      // What only runs it may have the name of an op of it.
+      // A NoOp that only runs the computation may have the name of an op of it.
       NodeId Was = In.find(G.name(N));
       if (G.isOp(N, op::NoOp) && (Was == NoNode || !In.isOp(Was, op::NoOp))) {
         Roles[N] = TpuRole::Run;
@@ -193,7 +193,7 @@ bool TpuFile::checkOutput(NodeId N) {
   return waitsOnlyFor(N, NoNode);
 }
 
-/// Each replica has the sum over all of them.
+/// Checks that each replica gets the sum over all of them.
 bool TpuFile::checkSum(NodeId N) {
   if (G.node(N).NumData != 2)
     return error(N, "does not have two inputs");
@@ -219,7 +219,7 @@ bool TpuFile::checkMember(NodeId N) {
       return error(N, "is in the computation and takes '" + G.name(E.Node) +
                           "', which is behind or around it");
   }
-  // What has no state has its value wherever it runs.
+  // A stateless op has the same value wherever it runs.
   auto Device = DeviceName::parse(G.device(N));
   const OpDef *Def = G.opDef(N);
   if ((!Def || Def->isStateful()) &&
@@ -269,9 +269,10 @@ bool TpuFile::checkNode(NodeId N) {
   return false;
 }
 
-/// The computation runs as a whole: nothing outside is between parts of it.
+/// Checks that the computation runs as a whole: no node outside is between
+/// parts of it.
 bool TpuFile::isWhole() {
-  // What is before the computation, from its inputs on.
+  // The nodes before the computation, from its inputs on.
   std::vector<bool> Before(G.size());
   std::vector<NodeId> Work;
   auto Add = [&](NodeId N) {
@@ -298,8 +299,8 @@ bool TpuFile::isWhole() {
   return true;
 }
 
-/// A computation gives all that it gives, or nothing: what it takes and gives
-/// has a value whichever branch is taken.
+/// Checks that the operands and results of the computation have values
+/// whichever branch is taken: it returns all of its results or none.
 bool TpuFile::isInNoBranch() {
   if (!Conditions::any(G))
     return true;
@@ -325,7 +326,7 @@ bool TpuFile::read() {
   for (NodeId N = 0; N < G.size(); ++N)
     if (G.isLive(N) && !checkNode(N))
       return false;
-  // So that there is something to be written out for each.
+  // Without an input, all replicas would compute the same.
   if (Replicas > 1 && !is_contained(Roles, TpuRole::Input))
     return error(Metadata, "has replicas that all take the same");
   return isWhole() && isInNoBranch();

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// What each node of a graph of TPU form is there for, by what TensorFlow's
-// passes make of it (tensorflow/core/tpu/graph_rewrite): which ops are the
-// computation, what stands round them, and that nothing passes by it.
+// Finds the role of each node in a graph of TPU form, as TensorFlow's passes
+// read it (tensorflow/core/tpu/graph_rewrite): which ops are the computation,
+// which nodes stand around it, and that no edge bypasses it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,16 +18,16 @@
 
 namespace graft {
 
-/// What a node of a graph of TPU form is.
+/// The role of a node in a graph of TPU form.
 enum class TpuRole : uint8_t {
   Outside,  ///< No part of the computation.
   Member,   ///< An op of the computation: each replica runs it.
   Sum,      ///< A member that is a CrossReplicaSum of all replicas.
-  Metadata, ///< What says how many replicas there are.
-  Pivot,    ///< What the metadata wait for.
+  Metadata, ///< TPUReplicateMetadata: has the number of replicas.
+  Pivot,    ///< The NoOp that the metadata wait for.
   Input,    ///< TPUReplicatedInput: each replica has its operand.
   Output,   ///< TPUReplicatedOutput: the operand of each replica.
-  Status,   ///< Whether the computation was compiled.
+  Status,   ///< The compilation status of the computation.
   Start,    ///< NoOp of the computation that waits for the pivot alone.
   Run,      ///< Waits for the computation, and does nothing.
   Shard,    ///< Passes on an output, and waits for the computation.
@@ -38,31 +38,31 @@ public:
   TpuFile(const Graph &G, const Graph &In, DiagnosticEngine &Diags)
       : G(G), In(In), Diags(Diags) {}
 
-  /// Finds the roles. False after an error: it is no such file, or there is
-  /// something in it that is not understood.
+  /// Finds the roles. Returns false after an error: the file is not of TPU
+  /// form, or has a part that is not understood.
   bool read();
 
   TpuRole role(NodeId N) const { return Roles[N]; }
   unsigned replicas() const { return Replicas; }
-  /// Whether \p N is an op of the computation.
+  /// Returns true if \p N is an op of the computation.
   bool isMember(NodeId N) const {
     return Roles[N] == TpuRole::Member || Roles[N] == TpuRole::Sum;
   }
-  /// Whether who waits for \p N waits for the computation, on all replicas. A
-  /// tensor of a replica alone is there when that replica has it.
+  /// Returns true if a wait for \p N is a wait for the computation on all
+  /// replicas. A Shard without control inputs is ready when its replica is.
   bool runsComputation(NodeId N) const {
     return isMember(N) || Roles[N] == TpuRole::Start ||
            Roles[N] == TpuRole::Run ||
            (Roles[N] == TpuRole::Shard && !G.controlInputs(N).empty());
   }
-  /// What replica \p Replica takes of the input \p N.
+  /// Returns the operand of the input \p N on replica \p Replica.
   Endpoint operand(NodeId N, unsigned Replica) const {
     return G.input(N, G.node(N).NumData == 1 ? 0 : Replica);
   }
-  /// What \p N is called in the graph that was read, if it is of that. An op
-  /// whose name something outside took is in the scope of the computation.
+  /// Returns the name of \p N in the graph that was read, if that has \p N. An
+  /// op whose name a node outside took is in the scope of the computation.
   llvm::StringRef base(NodeId N) const;
-  /// Whether the graph that was read has a node called like \p N.
+  /// Returns true if the graph that was read has a node with the name of \p N.
   bool isOfInput(NodeId N) const { return In.find(base(N)) != NoNode; }
 
 private:

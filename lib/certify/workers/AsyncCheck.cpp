@@ -32,7 +32,7 @@ bool isShared(const Graph &G, NodeId Var) {
   return isPart(G, Var, part::Shared);
 }
 
-/// What a file says of itself on its variables.
+/// The stamp that a file has on its variables.
 struct Stamp {
   int64_t Worker = 0, Workers = 0, Staleness = 0;
 };
@@ -83,12 +83,12 @@ private:
   unsigned Errors = 0;
   int64_t Ahead = 0;                         ///< The bound, or 0.
   std::vector<const Graph *> Files;          ///< By worker.
-  std::vector<std::unique_ptr<Graph>> Loose; ///< Those without a bound.
+  std::vector<std::unique_ptr<Graph>> Loose; ///< The files without their bound.
   std::vector<std::optional<Task>> Tasks;    ///< By worker.
-  std::unique_ptr<Graph> L;                  ///< That of the chief.
+  std::unique_ptr<Graph> L;                  ///< The graph of the chief.
 };
 
-/// One file of each worker.
+/// Sorts the files by worker and checks that there is one of each.
 bool AsyncChecker::order() {
   Files.resize(Given.size());
   for (const Graph *G : Given) {
@@ -110,12 +110,12 @@ bool AsyncChecker::order() {
   return true;
 }
 
-/// Puts the files in the place of which nobody waits for others.
+/// Replaces the files by graphs in which no worker waits for others.
 bool AsyncChecker::withoutBounds() {
   if (Ahead < 0)
     return fails("the files are of workers that may be less than no step "
                  "ahead");
-  // One worker is ahead of nobody.
+  // A single worker cannot be ahead of another.
   if (Ahead == 0 || Files.size() == 1)
     return true;
   std::optional<Counter> At;
@@ -132,7 +132,8 @@ bool AsyncChecker::withoutBounds() {
   return all_of(Loose, [](const auto &G) { return G != nullptr; });
 }
 
-/// Whose variables are, by the collections of the input.
+/// Checks which variables are shared and which are each worker's own, by the
+/// collections of the input.
 bool AsyncChecker::checkVariables() {
   bool Good = true;
   for (unsigned F = 0; F < Files.size(); ++F) {
@@ -152,7 +153,7 @@ bool AsyncChecker::checkVariables() {
                      formatv("is of workers that may be another number of "
                              "steps ahead than {0}",
                              Ahead));
-      // Without a task it is on that of whoever runs it.
+      // Without a task, each worker would have it on its own task.
       if (auto On = DeviceName::parse(G.device(Var));
           !Own && (!On || On->Job.empty() || !On->Task))
         Good = error(F, Var,
@@ -165,7 +166,7 @@ bool AsyncChecker::checkVariables() {
 
 bool AsyncChecker::compareAttrs(unsigned File, NodeId N, NodeId With) {
   const Graph &G = *Files[File], &Chief = *Files[0];
-  // Whoever draws with a seed draws other numbers than the chief.
+  // With a seed, each worker draws other numbers than the chief.
   bool Draws = isRandomOp(G.opName(N)) && G.hasAttr(N, "seed2") &&
                (G.intAttr(N, "seed").value_or(0) != 0 ||
                 Chief.intAttr(With, "seed2").value_or(0) != 0);
@@ -186,7 +187,8 @@ bool AsyncChecker::compareAttrs(unsigned File, NodeId N, NodeId With) {
   return true;
 }
 
-/// The device is the chief's, or the same of this worker's task.
+/// Checks that the device is the chief's, or the same one on this worker's
+/// task.
 bool AsyncChecker::compareDevice(unsigned File, NodeId N, NodeId With,
                                  bool Shared) {
   StringRef Is = Files[File]->device(N), Was = Files[0]->device(With);
@@ -203,7 +205,7 @@ bool AsyncChecker::compareDevice(unsigned File, NodeId N, NodeId With,
   if (!Here || !There || Here->Job.empty() || There->Job.empty() ||
       Here->Type != There->Type || Here->Index != There->Index)
     return error(File, N, "is on another device than that of the chief");
-  // The first that differs says which task this is.
+  // The first device that differs tells the task of a worker.
   for (auto [Worker, At] : {std::pair(0U, &*There), std::pair(File, &*Here)}) {
     Task Its{At->Job, At->Task.value_or(0)};
     if (!Tasks[Worker])
@@ -241,7 +243,7 @@ bool AsyncChecker::compareWithChief(unsigned File) {
         });
     if (!Same)
       Good = error(File, N, "has other inputs than that of the chief");
-    // What uses a variable in place is where it is.
+    // A node that uses a variable in place is on the device of the variable.
     bool Shared = isVariableOp(Chief.opName(With)) && isShared(Chief, With);
     for (unsigned I = 0; I < Chief.node(With).NumData; ++I)
       if (Vars.usesInPlace(Chief, With, I))
@@ -251,8 +253,8 @@ bool AsyncChecker::compareWithChief(unsigned File) {
   return Good;
 }
 
-/// Makes the update \p N of a variable of all that of the input again, which
-/// need not take the lock.
+/// Checks that the update \p N of a shared variable takes the lock, and turns
+/// it into the update of the input, which need not take it.
 bool AsyncChecker::withoutLock(NodeId N) {
   const Graph &Chief = *Files[0];
   NodeId Was = In.find(Chief.name(N));
@@ -280,7 +282,7 @@ bool AsyncChecker::withoutLock(NodeId N) {
     }
     return true;
   }
-  // Rows, as indices of one axis.
+  // The update writes rows: its indices are those of one axis.
   if (!Scatters(op::ResourceScatterNdAdd, op::ResourceScatterAdd) &&
       !Scatters(op::ResourceScatterNdSub, op::ResourceScatterSub) &&
       !Scatters(op::ResourceScatterNdUpdate, op::ResourceScatterUpdate))
@@ -307,7 +309,7 @@ bool AsyncChecker::withoutLock(NodeId N) {
   return true;
 }
 
-/// The graph of the chief, with updates as the input has them.
+/// Makes the graph of the chief, with the updates of the input.
 bool AsyncChecker::withoutLocks() {
   const Graph &Chief = *Files[0];
   L = compact(Chief);

@@ -2,17 +2,17 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The files of workers that update the variables of all when they like.
-// Together they are no step of a single device. What holds is checked:
+// Checks the files of asynchronous workers, which update shared variables
+// without waiting for each other. Together they are no single-device step.
+// Instead:
 //
-//   - each file alone is the step of the input, but for the locks of updates:
-//     with the file of the chief this is for fold/, and the others are compared
-//     with it node for node;
-//   - a variable of all is one in all files, on one device, under one name;
-//     one that is in `local_variables` only is each worker's own;
-//   - an update of a variable of all is made under its lock, so that none is
-//     lost;
-//   - what else a worker has is on its own task, or where all have it;
+//   - each file alone is the step of the input, except for locks of updates:
+//     fold/ certifies the file of the chief, and the others are compared with
+//     it node for node;
+//   - a shared variable has one device and one name in all files; a variable
+//     that is in `local_variables` only is each worker's own;
+//   - an update of a shared variable takes its lock, so that none is lost;
+//   - any other node is on the task of its worker, or where all files have it;
 //   - with a bound no worker is further ahead of the slowest (BoundCheck.h).
 //
 //===----------------------------------------------------------------------===//
@@ -29,21 +29,22 @@
 
 namespace graft {
 
-/// Whether \p G says that it is a file of such a worker.
+/// Returns true if \p G is stamped as the file of an asynchronous worker.
 bool isAsync(const Graph &G);
 
-/// How many steps the worker whose file \p G is may be ahead; 0: any number.
+/// Returns how many steps the worker of the file \p G may be ahead; 0: any
+/// number.
 int64_t aheadOf(const Graph &G);
 
-/// What is known of the input by name.
+/// Names of nodes in the input.
 struct AsyncNames {
   const llvm::StringSet<> &Local;   ///< Variables that each worker has.
-  const llvm::StringSet<> &Trained; ///< Variables that gradients are for.
-  const llvm::StringSet<> &Runs;    ///< What is run.
+  const llvm::StringSet<> &Trained; ///< Variables that have gradients.
+  const llvm::StringSet<> &Runs;    ///< Nodes that are run.
 };
 
-/// The graph of the chief as the step of the input, if \p Files, in any order,
-/// are as above. Null after an error.
+/// Returns the graph of the chief as the step of the input, if \p Files, in any
+/// order, are as above. Null after an error.
 std::unique_ptr<Graph> chiefOfAsync(const Graph &In, const AsyncNames &Names,
                                     llvm::ArrayRef<const Graph *> Files,
                                     DiagnosticEngine &Diags);

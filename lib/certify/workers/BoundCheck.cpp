@@ -1,4 +1,4 @@
-//===- lib/certify/workers/BoundCheck.cpp - nobody runs ahead ---*- C++ -*-===//
+//===- lib/certify/workers/BoundCheck.cpp - bounded staleness ---*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -64,13 +64,13 @@ private:
   unsigned Errors = 0;
   NodeId Steps = NoNode, Zeros = NoNode, Gate = NoNode;
   std::vector<Run> Runs;
-  std::string Frame; ///< Of the loop that waits.
-  // What must be there, and what is:
+  std::string Frame; ///< The frame of the loop that waits.
+  // The form that is wanted, and its nodes in the file:
   Graph Wanted;
-  std::vector<std::pair<NodeId, NodeId>> Work; ///< To be compared.
+  std::vector<std::pair<NodeId, NodeId>> Work; ///< Pairs to compare.
   DenseMap<NodeId, NodeId> Stubs;              ///< By node of Wanted.
   DenseMap<NodeId, NodeId> IsOf, WantOf;
-  // By node of Wanted or name: who waits for the zeros and the gate.
+  // By the zeros or the gate of the file: the names of nodes that wait for it.
   DenseMap<NodeId, StringSet<>> Waiting;
   StringSet<> Counted;
 };
@@ -79,7 +79,7 @@ private:
 // The form
 //===----------------------------------------------------------------------===//
 
-/// Finds the ends of the form by what the file says that they are.
+/// Finds the ends of the form by their stamps.
 bool BoundChecker::findParts() {
   DenseSet<NodeId> Known;
   for (NodeId N = 0; N < G->size(); ++N) {
@@ -94,7 +94,7 @@ bool BoundChecker::findParts() {
       }
     if (!isPart(*G, N, part::Name))
       continue;
-    // It waits for the count, and that for what the name was.
+    // The name waits for the count, which waits for the node that it was.
     NodeId Step = NoNode;
     if (!G->controlInputs(N).empty())
       if (NodeId Count = G->controlInputs(N).front().Node;
@@ -118,7 +118,7 @@ bool BoundChecker::findParts() {
   return true;
 }
 
-/// All files count in one variable.
+/// Checks that all files count in one variable.
 bool BoundChecker::checkPlace() {
   Counter Its{G->stringAttr(Steps, "shared_name").value_or("").str(),
               G->device(Steps).str()};
@@ -204,7 +204,7 @@ bool BoundChecker::compare(NodeId Want, NodeId Is) {
   return true;
 }
 
-/// Compares from the ends on: all that the form has is behind one.
+/// Compares the form from its ends on, which reach all of it.
 bool BoundChecker::compareAll() {
   std::vector<std::pair<NodeId, NodeId>> Ends = std::move(Work);
   Work.clear();
@@ -224,10 +224,10 @@ bool BoundChecker::compareAll() {
 }
 
 //===----------------------------------------------------------------------===//
-// What is around it
+// Nodes around the form
 //===----------------------------------------------------------------------===//
 
-/// Only who waits for the zeros or the gate sees anything of the form.
+/// Checks that other nodes use the form only to wait for the zeros or the gate.
 bool BoundChecker::checkUses() {
   bool Good = true;
   for (auto [Is, Want] : WantOf)
@@ -244,7 +244,7 @@ bool BoundChecker::checkUses() {
   return Good;
 }
 
-/// Nothing else is what the form has, under the same name.
+/// Checks that no other node has a name or the frame of the form.
 bool BoundChecker::checkNames() {
   bool Good = true;
   auto IsTaken = [&](StringRef Text) {
@@ -269,7 +269,7 @@ bool BoundChecker::checkNames() {
   return Good;
 }
 
-/// Takes the form out of the graph.
+/// Removes the form from the graph.
 void BoundChecker::strip() {
   for (NodeId N = 0; N < G->size(); ++N) {
     if (WantOf.contains(N))
@@ -299,7 +299,7 @@ void BoundChecker::strip() {
   G = compact(*G);
 }
 
-/// Whether those that wait for \p Of are \p Must.
+/// Checks that the nodes that wait for \p Of are \p Must.
 bool BoundChecker::checkSet(ArrayRef<NodeId> Must, NodeId Of,
                             const Twine &Missing, const Twine &TooMuch) {
   bool Good = true;
@@ -316,7 +316,7 @@ bool BoundChecker::checkSet(ArrayRef<NodeId> Must, NodeId Of,
   return Good;
 }
 
-/// Who waits, and what is counted.
+/// Checks which nodes wait, and which are counted.
 bool BoundChecker::checkSteps() {
   VariableIndex Vars(*G);
   std::vector<NodeId> Trained;

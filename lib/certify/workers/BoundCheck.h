@@ -1,25 +1,25 @@
-//===- lib/certify/workers/BoundCheck.h - nobody runs ahead -----*- C++ -*-===//
+//===- lib/certify/workers/BoundCheck.h - bounded staleness -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The files of workers that count their steps (lib/program/forms/StepCount.h).
-// What is checked of each file:
+// Checks the files of workers that count their steps
+// (lib/program/forms/StepCount.h). For each file:
 //
-//   - what counts and waits is, node for node, what StepCount writes for this
-//     worker, of so many, and for the bound of all; the variable and what wakes
-//     workers up are at one place under one name in all files, and nothing else
-//     uses them or has their names;
-//   - what writes a gradient waits, nothing else does, and it is in no loop;
+//   - the nodes that count and wait are, node for node, those that StepCount
+//     writes for this worker, for all workers and the bound; the variable and
+//     the accumulators that wake workers up have one device and one name in all
+//     files, and no other node uses them or has their names;
+//   - each write of a gradient waits and is in no loop; no other node waits;
 //   - every name of the input that is run and writes a gradient is counted, and
 //     no other;
-//   - the counts become zeros before what is trained gets a first value, or
-//     that of a checkpoint, and at no other time.
+//   - the counts are reset before a trained variable gets a first value, or one
+//     of a checkpoint, and at no other time.
 //
-// So between two such values, with steps[i] counting the steps of worker i:
-// steps[i] grows by one only after the gate has let this run through, when
-// steps[i] - min(steps) was less than the bound; the least never shrinks. If a
-// worker makes one step at a time, it is never further ahead than the bound,
-// and an update is made only by who was less than the bound ahead.
+// Let steps[i] count the steps of worker i. Between two resets, steps[i] grows
+// by one only after the gate has let this run through, when steps[i] -
+// min(steps) was less than the bound; the minimum never shrinks. If a worker
+// makes one step at a time, it is never further ahead than the bound, and only
+// a worker that was less than the bound ahead makes an update.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,24 +36,24 @@
 
 namespace graft {
 
-/// What is the same for all files.
+/// The facts that are the same for all files.
 struct BoundPlan {
   const Graph &In;
   const llvm::StringSet<> &Local;   ///< Variables that each worker has.
-  const llvm::StringSet<> &Trained; ///< Variables that gradients are for.
-  const llvm::StringSet<> &Runs;    ///< What is run of the input.
+  const llvm::StringSet<> &Trained; ///< Variables that have gradients.
+  const llvm::StringSet<> &Runs;    ///< Nodes of the input that are run.
   unsigned Workers = 0;
   int64_t Ahead = 0;
 };
 
-/// Where steps are counted.
+/// The name and device of the variable that counts steps.
 struct Counter {
   std::string Name, Device;
 };
 
-/// The file \p G of worker \p Worker without what counts its steps and waits,
-/// if that is as above. \p At is where the files before it count, if there are
-/// any. Null after an error.
+/// Returns the file \p G of worker \p Worker without the nodes that count its
+/// steps and wait, if these are as above. \p At is the counter of the files
+/// before it; the first file sets it. Null after an error.
 std::unique_ptr<Graph> withoutBound(const Graph &G, unsigned Worker,
                                     const BoundPlan &Plan,
                                     std::optional<Counter> &At,

@@ -35,7 +35,8 @@ bool WorkersJoin::error(unsigned File, NodeId N, const Twine &Message) {
   return false;
 }
 
-/// Of the stamps of a worker's graph, which the graph for all does not have.
+/// Returns true if \p Key is a stamp of a worker's graph, which the graph for
+/// all does not have.
 static bool isOfWorker(StringRef Key) {
   return Key == PartAttr || Key == RowsAxisAttr || Key == IndexAttr ||
          Key == WorkerAttr || Key == WorkersAttr || Key == InputAttr;
@@ -45,8 +46,8 @@ static bool isOfWorker(StringRef Key) {
 // Messages
 //===----------------------------------------------------------------------===//
 
-/// Each queue has one file that puts and one that takes, of which one is the
-/// chief's, and is the same in both.
+/// Checks that one file puts into each queue and one takes from it, that one of
+/// the two is the chief's, and that both have the same queue.
 bool WorkersJoin::matchMessages() {
   llvm::StringMap<MessageEnd> GetOf;
   for (unsigned F = 0; F < Files.size(); ++F) {
@@ -116,7 +117,8 @@ std::pair<unsigned, NodeId> WorkersJoin::waitsFor(unsigned File,
 // Feeds
 //===----------------------------------------------------------------------===//
 
-/// Whether \p N splits the rows of a feed among the replicas of one worker.
+/// Returns true if \p N splits the rows of a feed among the replicas of a
+/// worker.
 bool WorkersJoin::isLocalSplit(unsigned File, NodeId N) const {
   const Graph &G = Files[File].G;
   return G.isOp(N, op::Split) && G.node(N).Flags & NF_MayHaveGraft &&
@@ -124,7 +126,7 @@ bool WorkersJoin::isLocalSplit(unsigned File, NodeId N) const {
          isFeed(File, G.input(N, 1).Node);
 }
 
-/// Whether \p N has the rows of its worker for who fetches them.
+/// Returns true if \p N is a fetch of the rows of its worker.
 bool WorkersJoin::isRows(unsigned File, NodeId N) const {
   const Graph &G = Files[File].G;
   return G.node(N).Flags & NF_MayHaveGraft && G.hasAttr(N, RowsAxisAttr) &&
@@ -179,7 +181,8 @@ bool WorkersJoin::findFeeds() {
   return true;
 }
 
-/// A worker is fed its share of the rows, if the input says how many there are.
+/// Checks that a worker is fed its share of the rows, if the input has their
+/// number.
 bool WorkersJoin::checkFeedShape(unsigned File, NodeId N, const Feed &F) {
   const Graph &G = Files[File].G;
   NodeId I = In.find(G.name(N));
@@ -196,10 +199,10 @@ bool WorkersJoin::checkFeedShape(unsigned File, NodeId N, const Feed &F) {
   bool Same =
       Was.has_value() == Is.has_value() &&
       (!Was || (Was->UnknownRank == Is->UnknownRank && Was->Dims == Is->Dims));
-  // How many axes there are a program may say where the input does not.
+  // The program may have a rank where the input has none.
   bool IsRank = Was && Was->UnknownRank && Is && !Is->UnknownRank &&
                 all_of(Is->Dims, [](int64_t Size) { return Size < 0; });
-  // Without the attribute, it is what the input has.
+  // Both may lack the attribute.
   return Same || IsRank || (!Is && !Was) ||
          error(File, N, "is not fed its share of the rows");
 }
@@ -218,7 +221,7 @@ NodeId WorkersJoin::addConst(const Twine &Name, int64_t Value,
   return N;
 }
 
-/// Gives \p N the stamps of what joins or splits replicas.
+/// Gives \p N the stamps of a node that joins or splits replicas.
 void WorkersJoin::stamp(NodeId N, NodeId Like, unsigned File) {
   const Graph &G = Files[File].G;
   L->setIntAttr(N, StampAttr, Replicas);
@@ -227,7 +230,7 @@ void WorkersJoin::stamp(NodeId N, NodeId Like, unsigned File) {
     L->setStringAttr(N, CopyWordAttr, Word);
 }
 
-/// Splits, which stand between feeds and what each replica reads of them.
+/// Adds a Split to each feed, from which each replica reads its part.
 bool WorkersJoin::makeSplits() {
   for (auto &Entry : Feeds) {
     StringRef Name = Entry.getKey();
@@ -245,8 +248,8 @@ bool WorkersJoin::makeSplits() {
   return true;
 }
 
-/// Whether the graph for all has no node of its own for \p N: a feed's split of
-/// one worker.
+/// Adds the nodes of all files to the graph for all, one for each name. It has
+/// no node for a worker's own split of a feed.
 bool WorkersJoin::makeNodes() {
   for (unsigned F = 0; F < Files.size(); ++F) {
     const WorkerFile &File = Files[F];
@@ -288,8 +291,9 @@ bool WorkersJoin::makeNodes() {
   return true;
 }
 
-/// Whether \p N of a file is on the device that the node \p With of the graph
-/// for all has, or as far from its worker as that from the chief.
+/// Returns true if \p N of a file is on the device of \p With, a node of the
+/// graph for all. Without state, it may be on the same device of its worker's
+/// task as \p With of the chief's.
 bool WorkersJoin::sameDevice(unsigned File, NodeId N, NodeId With) const {
   const Graph &G = Files[File].G;
   if (G.device(N) == L->device(With))
@@ -310,8 +314,8 @@ bool WorkersJoin::sameDevice(unsigned File, NodeId N, NodeId With) const {
          Is->Type == Was->Type && Is->Index == Was->Index;
 }
 
-/// Whether \p N of a file is the node \p With of the graph for all but for its
-/// inputs.
+/// Checks that \p N of a file is the node \p With of the graph for all, except
+/// for its inputs.
 bool WorkersJoin::compare(unsigned File, NodeId N, NodeId With) {
   const Graph &G = Files[File].G;
   bool Rows = isRows(File, N), Outside = isPart(G, N, part::Outside);
@@ -347,7 +351,8 @@ bool WorkersJoin::compare(unsigned File, NodeId N, NodeId With) {
 // Edges
 //===----------------------------------------------------------------------===//
 
-/// What \p E, which \p User of a file reads, is in the graph for all.
+/// Finds the endpoint of the graph for all that \p E, an input of \p User of a
+/// file, stands for.
 bool WorkersJoin::source(unsigned File, NodeId User, Endpoint E,
                          Endpoint &Result, unsigned Depth) {
   const WorkerFile &F = Files[File];
@@ -363,7 +368,7 @@ bool WorkersJoin::source(unsigned File, NodeId User, Endpoint E,
     if (isLocalSplit(File, E.Node) || isFeed(File, E.Node)) {
       NodeId Rows = isFeed(File, E.Node) ? E.Node : F.G.input(E.Node, 1).Node;
       const Feed &Its = Feeds.find(F.G.name(Rows))->second;
-      // With a split of its own nobody reads all that the worker is fed.
+      // With a split of its own, a worker reads only the parts of its rows.
       if (Rows == E.Node && Its.Local[File] != NoNode)
         return error(File, User, "reads the rows of several replicas");
       Result = {Its.Split, Its.First[File] + E.Port};
@@ -407,7 +412,7 @@ bool WorkersJoin::source(unsigned File, NodeId User, Endpoint E,
   }
 }
 
-/// Whether \p N joins the parts of a feed that all replicas have.
+/// Checks that \p N joins the parts of a feed that the replicas have, in order.
 bool WorkersJoin::whole(unsigned File, NodeId N) {
   const Graph &G = Files[File].G;
   auto Fails = [&] {
@@ -433,8 +438,8 @@ bool WorkersJoin::whole(unsigned File, NodeId N) {
          Fails();
 }
 
-/// Adds what \p User waits for by its control input \p N, unless that is for
-/// the order of writes only.
+/// Adds the control input that \p N, one of \p User in a file, stands for,
+/// unless it is for the order of writes only.
 bool WorkersJoin::control(unsigned File, NodeId User, NodeId N,
                           std::vector<Endpoint> &Result) {
   auto [Of, To] = waitsFor(File, N);
@@ -460,7 +465,7 @@ bool WorkersJoin::control(unsigned File, NodeId User, NodeId N,
   case Role::Reads:
     return true;
   default:
-    // The number of the run, and what rows that are fetched wait for.
+    // The number of the run, or a message for which fetched rows wait.
     if (F.isNumber(To) || isRows(File, User))
       return true;
     return error(File, User,
@@ -468,7 +473,8 @@ bool WorkersJoin::control(unsigned File, NodeId User, NodeId N,
   }
 }
 
-/// What a read inside of a loop read before it was made outside.
+/// Finds the handle that a read in a loop had before it was moved out of the
+/// loop.
 bool WorkersJoin::outside(unsigned File, NodeId N,
                           std::vector<Endpoint> &Result) {
   const WorkerFile &F = Files[File];
@@ -480,7 +486,7 @@ bool WorkersJoin::outside(unsigned File, NodeId N,
   if (!G.isOp(N, op::Identity) || !Was || Was->isControl() ||
       G.node(N).NumData != 1)
     return Fails();
-  // Both come from outside by the same frames, one as a handle.
+  // Value and handle enter the loop by the same frames.
   Endpoint Value = G.input(N, 0), Handle = *Was;
   while (F.is(Value.Node, Role::Outside) && G.isOp(Value.Node, op::Enter)) {
     while (G.isOp(Handle.Node, op::Identity))
@@ -498,7 +504,7 @@ bool WorkersJoin::outside(unsigned File, NodeId N,
       !G.isOp(Value.Node, op::ReadVariableOp) ||
       G.input(Value.Node, 0) != Handle)
     return Fails();
-  // What the loop itself writes it would not see.
+  // The read outside would miss writes by the loop itself.
   NodeId Var = F.Vars.variableOf(Handle);
   if (Var == NoNode)
     return Fails();
@@ -516,7 +522,7 @@ bool WorkersJoin::outside(unsigned File, NodeId N,
   return true;
 }
 
-/// The inputs of \p N of a file in the graph for all.
+/// Finds the inputs in the graph for all of \p N of a file.
 bool WorkersJoin::inputs(unsigned File, NodeId N,
                          std::vector<Endpoint> &Result) {
   const Graph &G = Files[File].G;
@@ -535,7 +541,7 @@ bool WorkersJoin::inputs(unsigned File, NodeId N,
                 [&](Endpoint E) { return control(File, N, E.Node, Result); });
 }
 
-/// The rows of all workers, one after the other.
+/// Makes \p Name, which is fetched, concatenate the rows of all workers.
 bool WorkersJoin::rows(StringRef Name) {
   NodeId To = NodeOf.lookup(Name);
   std::vector<Endpoint> Inputs, Controls;
@@ -573,7 +579,7 @@ bool WorkersJoin::rows(StringRef Name) {
   return true;
 }
 
-/// Finds the copies of each node of the graph for all that has some.
+/// Finds the copies of each node in the graph for all.
 void WorkersJoin::findGroups() {
   for (NodeId N = 0; N < L->size(); ++N)
     if (CopyName Name = copyNameIn(In, Word, L->name(N)); Name.Replica >= 0)
@@ -589,8 +595,8 @@ void WorkersJoin::findGroups() {
   }
 }
 
-/// Adds to \p Inputs, of which the first \p Data are values, what another file
-/// has \p To wait for, \p Its. Copies stand in order.
+/// Adds \p Its, for which \p To waits in another file, to \p Inputs, which
+/// begin with \p Data values. Copies stand in order.
 void WorkersJoin::addWaits(NodeId To, unsigned Data,
                            std::vector<Endpoint> &Inputs,
                            ArrayRef<Endpoint> Its) {
@@ -615,8 +621,9 @@ void WorkersJoin::addWaits(NodeId To, unsigned Data,
   }
 }
 
-/// A worker does not wait for copies of others that have no effect and are
-/// always there: nobody can tell. What exists once waits for all.
+/// Checks that workers only omit waits for copies that have no effect and
+/// always run: that changes no result. An unreplicated node gets waits for all
+/// copies.
 bool WorkersJoin::completeWaits() {
   VariableIndex Vars(*L);
   std::vector<NodeId> Order = topologicalOrder(*L);
@@ -714,7 +721,8 @@ bool WorkersJoin::connect() {
 // Names
 //===----------------------------------------------------------------------===//
 
-/// Whether what the file takes by \p Get is sent when \p N has run.
+/// Returns true if the message of \p Get in the file is sent after \p N of the
+/// graph for all has run.
 bool WorkersJoin::tellsEnd(unsigned File, NodeId Get, NodeId N) {
   auto It =
       find_if(Files[File].Gets, [&](const auto &M) { return M.Node == Get; });
@@ -727,8 +735,8 @@ bool WorkersJoin::tellsEnd(unsigned File, NodeId Get, NodeId N) {
   });
 }
 
-/// A name runs the node that it had; where that is another worker's, it has
-/// that value, or zeros if a branch that has it is not taken.
+/// Checks that a name runs the node that it had. If that is another worker's,
+/// the name has its value, or zeros if its branch is not taken.
 bool WorkersJoin::checkName(unsigned File, NodeId N) {
   const WorkerFile &F = Files[File];
   const Graph &G = F.G;
@@ -760,7 +768,7 @@ bool WorkersJoin::checkName(unsigned File, NodeId N) {
       return error(File, N, "runs '" + G.name(E.Node) + "' as well");
     Runs = true;
   }
-  // Of what has no value another worker is told that it has ended.
+  // A node without outputs: a message tells other workers that it has ended.
   if (Outputs == 0 && File != 0)
     Runs = any_of(F.waitsOf(N), [&](NodeId Its) {
       return F.is(Its, Role::Get) && tellsEnd(File, Its, It->second);
@@ -785,7 +793,7 @@ bool WorkersJoin::checkNames() {
 // Branches
 //===----------------------------------------------------------------------===//
 
-/// What goes into a conditional that \p E, a node that was added, gives.
+/// Returns the value that enters a conditional through \p E, an inserted node.
 Endpoint WorkersJoin::behindBranch(Endpoint E) const {
   auto IsBranch = [&](NodeId N) { return binary_search(Branches, N); };
   bool IsControl = E.isControl();
@@ -805,15 +813,16 @@ Endpoint WorkersJoin::behindBranch(Endpoint E) const {
   return E;
 }
 
-/// Whether \p E, which left a branch and entered it again, is \p To there:
+/// Returns true if \p E, which left a branch and entered it again, is \p To
+/// there:
 ///
 ///     a = Merge(to, Zero ^(not p))           a is always there
 ///     e = Switch(a, p):1                     e is there when p is
 ///
-/// and so for each conditional that is in another one, from the inside out.
+/// and so for each conditional around it, from the inside out.
 bool WorkersJoin::passesBranch(Conditions &When, Endpoint E, Endpoint To) {
   auto IsBranch = [&](NodeId N) { return binary_search(Branches, N); };
-  // The side that is taken if \p Tensor is \p Side.
+  // A choice: the node and port of a predicate, and the side that it takes.
   using ChoiceOf = std::tuple<NodeId, uint32_t, unsigned>;
   auto Choice = [&](Endpoint Tensor, unsigned Side) -> ChoiceOf {
     Endpoint Source = When.source(behindBranch(Tensor));
@@ -823,7 +832,7 @@ bool WorkersJoin::passesBranch(Conditions &When, Endpoint E, Endpoint To) {
     std::get<2>(C) ^= 1;
     return C;
   };
-  // A node that runs when a choice is made, and all in \p Outer are.
+  // Returns true if N runs when the choices Is and all of Outer are made.
   std::function<bool(NodeId, ChoiceOf, ArrayRef<ChoiceOf>)> Runs =
       [&](NodeId N, ChoiceOf Is, ArrayRef<ChoiceOf> Outer) {
         if (!IsBranch(N) || !L->isOp(N, op::Identity) ||
@@ -859,8 +868,8 @@ bool WorkersJoin::passesBranch(Conditions &When, Endpoint E, Endpoint To) {
   if (When.isMany(To.Node) || Leaves.size() != Enters.size() ||
       Under != Entered)
     return false;
-  // What stands for the value is there when one conditional is on the other
-  // side, and those around it are not.
+  // The zeros are there when one conditional takes the other side and those
+  // around it do not.
   for (auto [I, Merge] : enumerate(reverse(Leaves))) {
     NodeId Zero = L->input(Merge, 1).Node;
     ArrayRef<ChoiceOf> Outer = ArrayRef(Enters).drop_front(I + 1);
@@ -872,7 +881,7 @@ bool WorkersJoin::passesBranch(Conditions &When, Endpoint E, Endpoint To) {
   return true;
 }
 
-/// What left a branch and entered it again is what it was.
+/// Replaces values that left a branch and entered it again by the originals.
 bool WorkersJoin::eraseBranches() {
   if (Branches.empty())
     return true;
@@ -887,8 +896,8 @@ bool WorkersJoin::eraseBranches() {
       L->setInput(N, I, Erased.back().second);
     }
   }
-  // Copies of a predicate have one value, or nothing that they decide is
-  // proved.
+  // Copies of a predicate are taken to be equal: else nothing that they decide
+  // is proved.
   DenseMap<NodeId, NodeId> FirstCopy;
   for (auto [N, Of] : GroupOf)
     FirstCopy[N] = Of->front().second;

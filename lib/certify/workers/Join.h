@@ -2,16 +2,16 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The files of all workers, joined. A node that is in one file only is that
-// worker's; any other is in all of them, and must be the same in each. What a
-// worker takes out of a queue is what another puts into it:
+// Joins the files of all workers. A node that is in one file only is that
+// worker's; any other is in all of them, and must be the same in each. A worker
+// takes from a queue the value that another puts into it:
 //
 //     worker 1: q/put = QueueEnqueueV2(q, number, g)
 //     worker 0: s = AddN(.., q/get)                   →   s = AddN(.., g)
 //
-// Rows that a worker is fed are its part of a Split. What was added is left
-// out when it has been looked at; what depends on time, the order of writes and
-// reads above all, is for WorkersCheck.cpp.
+// The rows that a worker is fed are its part of a Split. Inserted nodes are
+// checked and left out. WorkersCheck.cpp checks what depends on time, above all
+// the order of writes and reads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ namespace graft {
 
 class Conditions;
 
-/// An end of a message: a file, and the number of it in Puts or Gets.
+/// An end of a message: its file, and its index in Puts or Gets of that.
 struct MessageEnd {
   unsigned File = 0, Index = 0;
 };
@@ -46,17 +46,18 @@ public:
   /// The graph for all workers; null after an error.
   std::unique_ptr<Graph> run();
 
-  /// Who sends what file \p File takes by its Get \p Index.
+  /// Returns the Put of the message that \p Get takes, and sets \p File to its
+  /// file.
   const WorkerFile::Message &sender(const WorkerFile::Message &Get,
                                     unsigned &File) const {
     MessageEnd End = PutOf.lookup(Get.Queue.Name);
     File = End.File;
     return Files[End.File].Puts[End.Index];
   }
-  /// The nodes of the file \p File that node \p N of it, a control input,
-  /// waits for: that, or what another worker's message waited for.
+  /// Returns the file and node for which a control input \p N in file \p File
+  /// stands: \p N itself, or the node that another worker's message waited for.
   std::pair<unsigned, NodeId> waitsFor(unsigned File, NodeId N) const;
-  /// Whether \p N of a file is one that all files have.
+  /// Returns true if more than one file has \p N of a file.
   bool isCommon(unsigned File, NodeId N) const {
     auto It = Counts.find(Files[File].originName(N));
     return It != Counts.end() && It->second > 1;
@@ -64,13 +65,13 @@ public:
   bool error(unsigned File, NodeId N, const llvm::Twine &Message);
 
 private:
-  /// Rows that workers are fed.
+  /// A feed of which each worker gets its rows.
   struct Feed {
-    NodeId Split = NoNode; ///< Of the graph for all.
+    NodeId Split = NoNode; ///< In the graph for all.
     int64_t Axis = 0;
     std::vector<unsigned>
-        First;                 ///< By file, its first part; then their number.
-    std::vector<NodeId> Local; ///< By file, its own split, or NoNode.
+        First;                 ///< By file: its first part; last: their number.
+    std::vector<NodeId> Local; ///< By file: its own split, or NoNode.
   };
 
   bool matchMessages();
@@ -112,19 +113,19 @@ private:
   const Graph &In;
   llvm::ArrayRef<WorkerFile> Files;
   DiagnosticEngine &Diags;
-  std::string Word; ///< What copies are called.
+  std::string Word; ///< The word in the names of copies.
   unsigned Errors = 0;
   std::unique_ptr<Graph> L = std::make_unique<Graph>();
   llvm::StringMap<MessageEnd> PutOf; ///< By the name of the queue.
   llvm::StringMap<Feed> Feeds;
   unsigned Replicas = 0;
-  llvm::StringMap<unsigned> Counts; ///< By name: in how many files it is.
-  llvm::StringMap<NodeId> NodeOf;   ///< By name: of the graph for all.
-  std::vector<NodeId> Branches;     ///< Of it.
+  llvm::StringMap<unsigned> Counts; ///< By name: the number of files with it.
+  llvm::StringMap<NodeId> NodeOf;   ///< By name: the node of the graph for all.
+  std::vector<NodeId> Branches;     ///< The nodes of Role::Branch in it.
   using Group = std::vector<std::pair<int, NodeId>>;
-  llvm::StringMap<Group> Groups; ///< Of it: copies, by replica.
+  llvm::StringMap<Group> Groups; ///< By base name: copies in it, by replica.
   llvm::DenseMap<NodeId, const Group *> GroupOf;
-  /// Of it: nodes that a worker does not have wait for others.
+  /// In it: a node, and another that it waits for in some files only.
   std::vector<std::pair<NodeId, NodeId>> OpenWaits;
 };
 

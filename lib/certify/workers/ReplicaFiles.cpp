@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// First each file is compared with that of worker 0, node by node; then that
-// becomes a program. A node has a copy for each replica if it is, or follows
-// from, a variable, rows, or what another worker sends in a collective;
-// anything else exists once.
+// Compares each file with that of worker 0, node by node, then makes a program
+// of the file of worker 0. A node is per-replica if it is, or depends on, a
+// variable, rows, or values of other workers in a collective; any other node is
+// unreplicated.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,18 +43,18 @@ public:
   std::unique_ptr<Graph> run();
 
 private:
-  /// What a node of the file of worker 0 is in the program.
+  /// The meaning of a node of the file of worker 0 in the program.
   enum class Role : uint8_t {
-    Node,      ///< Itself.
-    Operand,   ///< Nothing: of what was inserted, which has it as a number.
-    Send,      ///< Nothing: sends what the program reads.
-    Broadcast, ///< What it passes on.
-    Feed,      ///< A feed of which each worker has its rows.
-    Slice,     ///< Rows of what all workers have.
-    Scale,     ///< Times a power of the number of workers.
-    Rows,      ///< Rows of a worker, which the program puts together.
-    Truth,     ///< Whether something holds on all, or on one.
-    Chief      ///< Itself; the other workers do nothing in its place.
+    Node,      ///< The node itself.
+    Operand,   ///< No node: a part of an inserted node.
+    Send,      ///< No node: sends a value that the program reads.
+    Broadcast, ///< No node: passes on a value.
+    Feed,      ///< A feed; each worker has its shard.
+    Slice,     ///< A shard of a value that all workers have.
+    Scale,     ///< A product with a power of the number of workers.
+    Rows,      ///< The rows of a worker, which the program joins.
+    Truth,     ///< A boolean that holds on all workers, or on one.
+    Chief      ///< The node itself; other workers do nothing there.
   };
 
   bool fails(const Twine &Message) {
@@ -82,7 +82,7 @@ private:
   bool compareDevice(unsigned File, NodeId N);
   bool sameInput(unsigned File, Endpoint E, Endpoint With) const;
 
-  /// Whether the program has one of \p N, of the values of all replicas.
+  /// Returns true if \p N merges the values of all replicas in the program.
   bool joins(NodeId N) const {
     return Roles[N] == Role::Rows || Roles[N] == Role::Truth;
   }
@@ -102,22 +102,22 @@ private:
   DiagnosticEngine &Diags;
   unsigned Errors = 0;
   std::vector<const Graph *> Files;              ///< By worker.
-  const Graph *G = nullptr;                      ///< That of worker 0.
+  const Graph *G = nullptr;                      ///< The file of worker 0.
   std::string Word;                              ///< In the names of copies.
   std::vector<std::optional<std::string>> Tasks; ///< By worker.
-  std::unique_ptr<VariableIndex> Vars;           ///< Of G.
+  std::unique_ptr<VariableIndex> Vars;           ///< The variables of G.
   std::unique_ptr<LoweredFile> Lowered;          ///< G.
   std::vector<Role> Roles;                       ///< By node of G.
   StringMap<NodeId> ByKey;                       ///< Nodes of G.
-  StringSet<> LocalNames; ///< Of the input, of nodes that have local values.
-  std::vector<bool> IsCopied; ///< By node of G: there is one per replica.
+  StringSet<> LocalNames; ///< Names in the input of nodes with local values.
+  std::vector<bool> IsCopied; ///< By node of G: it is per-replica.
   std::unique_ptr<Graph> P = std::make_unique<Graph>();
   std::vector<NodeId> ProgramOf; ///< By node of G.
-  std::vector<NodeId> SplitOf;   ///< By node of G: of a feed.
+  std::vector<NodeId> SplitOf;   ///< By node of G: the split of a feed.
   std::map<std::pair<NodeId, uint32_t>, NodeId> Picks; ///< By endpoint of P.
 };
 
-/// One file of each worker.
+/// Sorts the files by worker and checks that there is one of each.
 bool ReplicaFiles::order() {
   Files.resize(Given.size());
   for (const Graph *One : Given) {
@@ -153,7 +153,8 @@ bool ReplicaFiles::order() {
   return true;
 }
 
-/// What \p N is called in all files: the number of the worker is left out.
+/// Returns the name of \p N without the number of its worker, so that it is the
+/// same in all files.
 std::string ReplicaFiles::keyOf(unsigned File, NodeId N) const {
   StringRef Name = Files[File]->name(N);
   CopyName Its = copyNameIn(In, Word, Name);
@@ -194,10 +195,10 @@ void ReplicaFiles::findRoles() {
   }
 }
 
-/// Whether \p E of the file \p File is \p With of that of worker 0.
+/// Returns true if \p E of the file \p File is \p With of the file of worker 0.
 bool ReplicaFiles::sameInput(unsigned File, Endpoint E, Endpoint With) const {
   uint32_t Port = E.Port;
-  // The rows of a worker.
+  // Each worker reads its own part of a slice.
   if (!E.isControl() && Roles[With.Node] == Role::Slice) {
     if (With.Port != 0 || Port != File)
       return false;
@@ -228,7 +229,7 @@ bool ReplicaFiles::compareAttrs(unsigned File, NodeId N, NodeId With) {
   return true;
 }
 
-/// Colocated with the same nodes.
+/// Checks that \p N and \p With are colocated with the same nodes.
 bool ReplicaFiles::compareClasses(unsigned File, NodeId N, NodeId With) {
   auto Mine = Files[File]->stringListAttr(N, "_class"),
        Its = G->stringListAttr(With, "_class");
@@ -250,7 +251,7 @@ bool ReplicaFiles::compareClasses(unsigned File, NodeId N, NodeId With) {
   return true;
 }
 
-/// All that a worker has is on its task.
+/// Checks that \p N is on the task of its worker, as all of its nodes are.
 bool ReplicaFiles::compareDevice(unsigned File, NodeId N) {
   auto Its = DeviceName::parse(Files[File]->device(N));
   if (!Its || Its->Job.empty() || !Its->Task)
@@ -264,7 +265,7 @@ bool ReplicaFiles::compareDevice(unsigned File, NodeId N) {
   return true;
 }
 
-/// \p N, which receives, and \p With, behind what sends.
+/// Checks that \p N receives what worker 0 sends before \p With.
 bool ReplicaFiles::compareBroadcast(unsigned File, NodeId N, NodeId With) {
   const Graph &F = *Files[File];
   ArrayRef<Endpoint> Inputs = G->inputs(With);
@@ -285,8 +286,8 @@ bool ReplicaFiles::compareBroadcast(unsigned File, NodeId N, NodeId With) {
   return true;
 }
 
-/// \p N does nothing in the place of \p With but to wait for what that reads,
-/// so that the worker takes part in what the others run.
+/// Checks that \p N does nothing in the place of \p With but wait for the
+/// inputs of that, so that the worker takes part in what the others run.
 bool ReplicaFiles::compareIdle(unsigned File, NodeId N, NodeId With) {
   const Graph &F = *Files[File];
   unsigned Passed = F.node(N).NumData;
@@ -335,7 +336,7 @@ bool ReplicaFiles::compareNodes(unsigned File, NodeId N, NodeId With) {
   return compareAttrs(File, N, With);
 }
 
-/// A member of each is in each file, and no two are told by one key.
+/// Checks that each collective has all workers as members, and keys of its own.
 void ReplicaFiles::checkCollectives() {
   std::map<std::pair<int64_t, int64_t>, NodeId> Known;
   for (NodeId N = 0; N < G->size(); ++N) {
@@ -352,7 +353,7 @@ void ReplicaFiles::checkCollectives() {
   }
 }
 
-/// Nothing is in one file and not in the other but what sends.
+/// Checks that both files have the same nodes, except for those that send.
 bool ReplicaFiles::compare(unsigned File) {
   const Graph &F = *Files[File];
   std::vector<bool> Found(G->size());
@@ -400,7 +401,8 @@ void ReplicaFiles::findCopies() {
     NodeId N = Work.back();
     Work.pop_back();
     G->forEachUse(N, [&](Use U) {
-      // What only waits, and does nothing, waits for all.
+      // A control edge does not make a NoOp, or a node with data inputs,
+      // per-replica: such a node waits for all copies.
       bool Waits = !G->isData(U) && (G->isOp(U.User, op::NoOp) ||
                                      !G->dataInputs(U.User).empty());
       if (!Waits && !joins(U.User) && Roles[U.User] != Role::Send &&
@@ -410,7 +412,7 @@ void ReplicaFiles::findCopies() {
   }
 }
 
-/// Whether each worker has a value of its own of \p N, which exists once.
+/// Returns true if \p N is unreplicated, but has another value on each worker.
 bool ReplicaFiles::makesOwn(NodeId N) const {
   StringRef Op = G->opName(N);
   const OpDef *Def = G->opDef(N);
@@ -428,7 +430,7 @@ bool ReplicaFiles::makesOwn(NodeId N) const {
          Op != op::Assert;
 }
 
-/// What all workers take is the value of one.
+/// Checks that no per-replica node depends on a value that differs per worker.
 bool ReplicaFiles::checkOwn() {
   std::vector<NodeId> From(G->size(), NoNode), Work;
   bool Good = true;
@@ -498,7 +500,7 @@ void ReplicaFiles::make(NodeId N) {
   bool Local = Copy.Replica == 0;
   bool IsInserted = Its == Role::Slice || Its == Role::Scale || joins(N) ||
                     In.find(Copy.Base) == NoNode ||
-                    // The merged value has the name of what is local.
+                    // A merged value has the name of the local one.
                     (!Local && LocalNames.contains(Copy.Base));
   std::string Name = Copy.Base;
   if (Local && (In.find(Name) != NoNode || G->find(Name) != NoNode))
@@ -521,7 +523,7 @@ void ReplicaFiles::make(NodeId N) {
     New.Flags |= NF_LocalName;
   if (isVariableOp(Op) && G->hasAttr(N, AggregationAttr))
     P->setPolicy(Made, Policy::SyncOnRead);
-  // Who runs it on one worker runs it on all.
+  // A run of the update on one worker runs it on all.
   if (IsCopied[N] && Vars->isUpdate(*G, N))
     New.Flags |= NF_Led;
   if (!IsInserted) {
@@ -540,7 +542,7 @@ void ReplicaFiles::make(NodeId N) {
     makeFeed(N);
 }
 
-/// The endpoint of the program for that of the file.
+/// Returns the endpoint of the program for \p E of the file.
 Endpoint ReplicaFiles::source(Endpoint E) const {
   while (Roles[E.Node] == Role::Broadcast)
     E = E.isControl() ? Endpoint{G->input(E.Node, 0).Node, ControlPort}
@@ -550,7 +552,7 @@ Endpoint ReplicaFiles::source(Endpoint E) const {
   return {ProgramOf[E.Node], E.Port};
 }
 
-/// The value of \p E, of the program, on replica 0.
+/// Returns the value on replica 0 of \p E, of the program.
 Endpoint ReplicaFiles::pick(Endpoint E) {
   auto [It, New] = Picks.try_emplace({E.Node, E.Port}, NoNode);
   if (New) {
@@ -561,7 +563,7 @@ Endpoint ReplicaFiles::pick(Endpoint E) {
   return {It->second, 0};
 }
 
-/// `Cast(CollectiveReduce(Cast(x)))`, the least or the greatest of numbers.
+/// Connects `Cast(CollectiveReduce(Cast(x)))`, a minimum or maximum of numbers.
 void ReplicaFiles::connectTruth(NodeId N) {
   NodeId Made = ProgramOf[N];
   auto Casts = [&](NodeId Of, unsigned From, unsigned To) {
@@ -674,8 +676,8 @@ std::unique_ptr<Graph> ReplicaFiles::run() {
       connect(N);
   if (Errors != 0)
     return nullptr;
-  // Within a file nothing is there twice: what it says of places and of state
-  // is that of nodes that exist once.
+  // A file has each node once, so checkCopies() takes its devices and state for
+  // those of unreplicated nodes.
   std::vector<CopyGroup> Groups;
   for (NodeId N = 0; N < G->size(); ++N)
     if (G->isLive(N) && ProgramOf[N] != NoNode)

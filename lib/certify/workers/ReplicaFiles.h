@@ -2,17 +2,18 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The files of workers that run one replica each (split-workers). They are one
-// graph, told apart by devices, seeds and what worker 0 alone does, so the
-// program of all is that of worker 0 with the rest taken for copies:
+// Makes the program of workers that run one replica each (split-workers). Their
+// files are one graph, except for devices, seeds and the nodes that worker 0
+// alone runs. So the program is the file of worker 0, and the others are its
+// copies:
 //
 //     worker 0: v = Assign(w, i/broadcast)          v = Assign*(w, i)
 //     worker 1: v = Assign(w, i/broadcast)      →
 //               i/broadcast = CollectiveBcastRecv()
 //
-// All workers run the same (docs/Workers.md), so who runs a name of one runs it
-// on all. What is there once in the program each worker computes for itself:
-// it may follow only from what all have.
+// All workers run the same (docs/Workers.md), so a run of a name on one worker
+// runs it on all. Each worker computes an unreplicated node for itself: it may
+// depend only on values that all workers have.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,11 +27,12 @@
 
 namespace graft {
 
-/// How many workers \p G, a file of such a worker, is made for; 0: it is none.
+/// Returns the number of workers that \p G is made for; 0 if it is no such
+/// file.
 int64_t replicaWorkersOf(const Graph &G);
 
-/// The replicated program that \p Files, one for each worker, in any order,
-/// are the graphs of. Null after an error.
+/// Returns the replicated program of \p Files, one for each worker, in any
+/// order. Null after an error.
 std::unique_ptr<Graph>
 programOfReplicaFiles(const Graph &In, llvm::ArrayRef<const Graph *> Files,
                       DiagnosticEngine &Diags);

@@ -20,12 +20,13 @@ namespace graft {
 
 namespace {
 
-/// The variables that functions read where these are.
+/// The variables that called functions read on the task of the variable.
 class CalledVariables {
 public:
   explicit CalledVariables(const WorkerFile &F) : F(F) {}
 
-  /// That of result \p Port of \p Call, if it is what it should be; or NoNode.
+  /// Returns the variable that is result \p Port of \p Call, or NoNode if the
+  /// function is not as it should be.
   NodeId of(NodeId Call, unsigned Port);
 
 private:
@@ -188,12 +189,12 @@ private:
   ArrayRef<WorkerFile> Files;
   const WorkerFile &F;
   unsigned File;
-  std::map<std::string, std::string> Functions; ///< That are wanted.
+  std::map<std::string, std::string> Functions; ///< Wanted, by name.
   Graph Wanted;
-  DenseMap<NodeId, NodeId> Stubs; ///< By node of the file, for the others.
+  DenseMap<NodeId, NodeId> Stubs; ///< By node of the file, for others.
 };
 
-/// \p E of the file in the graph that is wanted.
+/// Returns the endpoint for \p E of the file in the graph that is wanted.
 Endpoint WireChecker::there(Endpoint E) {
   NodeId N = Wanted.find(F.G.name(E.Node));
   if (N == NoNode) {
@@ -211,7 +212,7 @@ SmallVector<NodeId, 8> WireChecker::there(ArrayRef<NodeId> Controls) {
   return Nodes;
 }
 
-/// Writes what sends \p M, and before it what that waits for.
+/// Writes the send of \p M, after the sends that it waits for.
 void WireChecker::send(Messages &Wire, const WorkerFile::Message &M,
                        std::vector<bool> &IsSent) {
   if (IsSent[M.Node])
@@ -230,7 +231,7 @@ void WireChecker::send(Messages &Wire, const WorkerFile::Message &M,
   Wire.put(M.Queue, Values, there(Ends), there(Before));
 }
 
-/// Writes the exchange of what the file says that it sends and takes.
+/// Writes the exchange of the messages that the file sends and takes.
 void WireChecker::write() {
   unsigned Names = 0;
   for (NodeId N = 0; N < F.G.size(); ++N) {
@@ -241,7 +242,7 @@ void WireChecker::write() {
         !Name.getAsInteger(10, Number) && Number < F.G.size())
       Names = std::max(Names, Number + 1);
   }
-  // The chief knows how many there are, run by all or not.
+  // The chief's graph lists all names, also those that not all workers run.
   if (NodeId Begun = F.wire("begun_names"); Begun != NoNode)
     if (auto Keys = constValue(F.G, Begun, F.G.size()))
       Names = std::max(Names, static_cast<unsigned>(std::min<int64_t>(
@@ -263,7 +264,7 @@ void WireChecker::write() {
                  .Scope = F.Scope},
                 NoNode);
   Wire.begin(Names, markedBy(F), Copies("refresh"));
-  // Those first whose numbers others have.
+  // Messages without a root come first: others have their numbers.
   StringMap<Endpoint> Keys;
   for (bool First : {true, false})
     for (const WorkerFile::Message &M : F.Gets)
@@ -291,14 +292,14 @@ void WireChecker::write() {
     NodeId End = F.wire("end_name_" + Of);
     if (End == NoNode)
       continue;
-    // What it adds itself comes after that.
+    // Wire.end() adds its own nodes after these.
     SmallVector<NodeId, 8> Controls;
     for (NodeId N : F.waitsOf(End))
       if (F.is(N, Role::Put) || F.is(N, Role::Get) ||
           F.G.name(N).ends_with("/back") ||
           F.G.name(N).starts_with(F.Scope + "/same_"))
         Controls.push_back(N);
-    // A run is over when what it took for others is back.
+    // A run is over when the messages that it took are back in their queues.
     for (const WorkerFile::Message &M : F.Gets)
       if (NodeId Back = F.wire(M.Queue.Name + "/back");
           Back != NoNode && is_contained(Controls, M.Node) &&
@@ -336,7 +337,7 @@ bool WireChecker::compare(NodeId Want, NodeId Is) {
   return true;
 }
 
-/// What is called has the bodies that it must have.
+/// Checks the bodies of the functions that the exchange calls.
 bool WireChecker::checkFunctions() {
   bool Good = true;
   for (const auto &[Name, Text] : Functions) {

@@ -11,24 +11,24 @@
 
 namespace graft {
 
-/// The copies of variables that the exchange of \p F takes from the chief after
-/// \p Refreshed, a node of it, or none.
+/// Returns the copies of variables that the exchange of \p F refreshes from
+/// their primaries before \p Refreshed, a node of it or NoNode.
 std::vector<OwnCopy> refreshedBy(const WorkerFile &F, NodeId Refreshed);
 
-/// The queues of \p F to which a run puts a mark, by name.
+/// Returns the queues of \p F to which a run puts a mark.
 std::vector<MessageQueue> markedBy(const WorkerFile &F);
 
-/// The numbers of messages of worker \p From that are one in a run of name
-/// \p Name of the chief, whose file \p F is.
+/// Returns the numbers of messages of worker \p From that a run of name \p Name
+/// of the chief, whose file is \p F, compares with each other.
 std::vector<Endpoint> sameNumbers(const WorkerFile &F, unsigned Name,
                                   unsigned From);
 
-/// Whether two values of an attribute are the same. In a text file fields that
-/// are zero are left out.
+/// Returns true if two values of an attribute are the same, also if one was in
+/// a text file, which leaves out fields that are zero.
 bool sameValue(llvm::StringRef A, llvm::StringRef B);
 
-/// Whether the exchange of messages of file \p File of \p Files is, node for
-/// node, what Messages writes for what the file sends and takes.
+/// Checks that the exchange of messages of file \p File of \p Files is, node
+/// for node, the one that Messages writes for what the file sends and takes.
 bool checkWire(WorkersJoin &Join, llvm::ArrayRef<WorkerFile> Files,
                unsigned File);
 

@@ -57,7 +57,7 @@ WorkerFile::WorkerFile(const Graph &G) : G(G), Vars(G) {
   Own = HostOf("own_" + Twine(Worker));
   if (Own.empty() && Worker == 0)
     Own = Home;
-  // What exchanges nothing has no number: the copies tell whose it is.
+  // A file without messages has no number; its copies tell the worker.
   if (std::string Word = copyWordOf(G); !talks())
     for (NodeId N = 0; N < G.size(); ++N)
       if (auto Copy =
@@ -117,7 +117,7 @@ WorkerFile::WorkerFile(const Graph &G) : G(G), Vars(G) {
     if (G.isLive(N) && talks() &&
         (is(N, Role::Name) || is(N, Role::Put) || is(N, Role::Get) || isEnd(N)))
       Work.push_back(N);
-  // Rows that are fetched keep their node, which waits for messages.
+  // Fetched rows keep their node, which waits for messages.
   for (size_t I = 0, End = Work.size(); I < End; ++I)
     G.forEachUse(Work[I], [&](Use U) {
       if (!G.isData(U) && G.hasAttr(U.User, RowsAxisAttr))

@@ -26,14 +26,14 @@ class FunctionDefLibrary;
 
 namespace graft {
 
-/// What a node of a worker's graph is, as its stamp says.
+/// The role of a node in a worker's graph, by its stamp.
 enum class Role : uint8_t {
   Payload, ///< A node of the graph for all workers.
-  Name,    ///< Has the name of one that it runs.
-  Own,     ///< A node of the graph for all workers once more.
-  Wire,    ///< Of the exchange of messages.
-  Put,     ///< Of that: sends.
-  Get,     ///< Of that: has what came.
+  Name,    ///< Has the name of the node that it runs.
+  Own,     ///< Repeats a node of the graph for all workers.
+  Wire,    ///< Part of the exchange of messages.
+  Put,     ///< Sends a message.
+  Get,     ///< Has the values of a message that came.
   End,
   Reads,
   AllGiven,
@@ -53,8 +53,8 @@ struct WorkerFile {
   /// A message that the file sends or takes.
   struct Message {
     MessageQueue Queue;
-    NodeId Node = NoNode; ///< What sends, or what has it.
-    /// Of one that is taken: the message whose number this one has.
+    NodeId Node = NoNode; ///< The Put or the Get.
+    /// The message whose number a Get must find on its own message.
     std::optional<std::string> Root;
   };
 
@@ -67,49 +67,49 @@ struct WorkerFile {
     return It == ByName.end() ? NoNode : It->second;
   }
   bool talks() const { return Number != NoNode; }
-  /// Whether \p N says that a run of a name is over.
+  /// Returns true if \p N records that a run of a name is over.
   bool isEnd(NodeId N) const;
   /// The node called \p Name of the exchange of messages, or NoNode.
   NodeId wire(const llvm::Twine &Name) const {
     return G.find((Scope + "/" + Name).str());
   }
-  /// The number of the run where what is kept about runs is, from which
-  /// Number is made when the copies of a worker are right.
+  /// Returns the number of the run on the device that keeps the state of runs.
+  /// On a worker with copies, Number follows from it once they are refreshed.
   NodeId run() const {
     NodeId Joins = wire("joins");
     return Joins == NoNode ? Number : Joins;
   }
-  /// Whether \p N is the number of the run, here or in another task.
+  /// Returns true if \p N is the number of the run, here or in another task.
   bool isNumber(NodeId N) const {
     return N == Number || (talks() && N == run()) ||
            (is(N, Role::Wire) && G.isOp(N, op::Identity) &&
             G.node(N).NumData == 1 && G.input(N, 0) == Endpoint{run(), 0});
   }
-  /// Of a message, the nodes whose ends \p Put sends, in order, and what is
-  /// sent before it.
+  /// Returns the nodes whose ends the message of \p Put sends, in order, and
+  /// the messages sent before it.
   std::vector<NodeId> waitsOfPut(NodeId Put) const;
-  /// All that \p N waits for by control edges, also by what of the exchange of
-  /// messages only waits.
+  /// Returns all nodes that \p N waits for by control edges, also through nodes
+  /// of the exchange of messages that only wait.
   std::vector<NodeId> waitsOf(NodeId N) const;
-  /// What reads \p N: the input by which it reads a variable, or -1.
+  /// Returns the input by which \p N reads a variable, or -1.
   int readsVariable(NodeId N) const;
 
   /// The function \p Name of the library, or null.
   const tensorflow::FunctionDef *function(llvm::StringRef Name) const;
 
   const Graph &G;
-  /// By the stamp; without one, the first copy that the file has.
+  /// By the stamp; without one, the lowest number of a copy in the file.
   unsigned Worker = 0, Workers = 0;
-  std::string Scope; ///< Of what was added; empty: nothing.
+  std::string Scope; ///< The scope of inserted nodes; empty if there are none.
   NodeId Number = NoNode;
   std::string Own;  ///< The host of the worker.
-  std::string Home; ///< Where what is kept about runs is.
+  std::string Home; ///< The device that keeps the state of runs.
   VariableIndex Vars;
   std::vector<Role> Roles;         ///< By node.
   llvm::StringMap<NodeId> ByName;  ///< By name in the graph for all.
   std::vector<Message> Puts, Gets; ///< In the order of the file.
-  std::vector<NodeId> Names;       ///< Of Role::Name.
-  std::vector<bool> InRun;         ///< What a run with messages may run.
+  std::vector<NodeId> Names;       ///< The nodes of Role::Name.
+  std::vector<bool> InRun;         ///< By node: a run with messages may run it.
   /// The functions of a file with messages.
   std::shared_ptr<tensorflow::FunctionDefLibrary> Library;
 };

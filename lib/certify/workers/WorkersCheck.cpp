@@ -2,20 +2,19 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the joined graph does not show: when things happen. Each worker runs its
-// file in a session of its own, so what one session does for the graph for all
-// has to be arranged here:
+// Checks the order in time, which the joined graph does not show. Each worker
+// runs its file in a session of its own, so the files have to arrange what one
+// session does for the graph for all:
 //
-//   - whoever runs a name, the others send what it takes, and take what it
-//     sends, as many messages each;
+//   - when a worker runs a name, the others send the messages that it takes and
+//     take those that it sends, as many of each;
 //   - no worker waits for one that waits for it;
-//   - what is in all files is computed by each: it draws, takes and writes
-//     nothing;
+//   - each worker computes the nodes that are in all files: they draw, take and
+//     write nothing;
 //   - a variable is written when all workers have read it, or before any does;
 //   - a worker reads variables after the chief has begun the run;
-//   - nothing is written before all that a run needs is there, and of what a
-//     worker sends in one run all has one number, so that it can be started
-//     again;
+//   - nothing is written before all that a run needs is there, and all messages
+//     of a worker in one run have one number, so that it can be started again;
 //   - a worker's nodes are on its devices, or on servers.
 //
 //===----------------------------------------------------------------------===//
@@ -69,7 +68,7 @@ private:
   bool isGated(unsigned File, NodeId Write, Place Read);
   bool waits(unsigned File, NodeId Token, NodeId Read);
   std::set<Place> after(std::vector<Place> Work) const;
-  /// Whether \p Later waits for \p Earlier.
+  /// Returns true if \p Later waits for \p Earlier.
   bool comesAfter(Place Later, Place Earlier);
   bool checkAllGiven(NodeId Write);
   bool checkDevices();
@@ -81,20 +80,20 @@ private:
   const StringSet<> &Ends;
   ArrayRef<WorkerFile> Files;
   WorkersJoin &Join;
-  /// By name: the messages of a run of it, and what it runs in each file.
+  /// By name: the messages of its run, and by file the nodes that it runs.
   std::map<std::string, std::set<std::string>> MessagesOf;
   std::map<std::string, std::vector<std::vector<bool>>> RunsOf;
-  /// By what sends a message: what takes it.
+  /// By node that sends a message: the nodes that take it.
   std::map<Place, SmallVector<Place, 1>> TakenBy;
   std::map<Place, std::set<Place>> After; ///< See comesAfter().
-  std::set<Place> AfterWrites;            ///< What waits for any write.
+  std::set<Place> AfterWrites;            ///< Nodes that wait for any write.
 };
 
 //===----------------------------------------------------------------------===//
 // Messages
 //===----------------------------------------------------------------------===//
 
-/// By node of a file: whether to run \p N runs it.
+/// Returns, by node of the file, if a run of \p N runs it.
 std::vector<bool> WorkersChecker::cone(unsigned File, NodeId N) const {
   const Graph &G = Files[File].G;
   std::vector<bool> In(G.size());
@@ -111,7 +110,7 @@ std::vector<bool> WorkersChecker::cone(unsigned File, NodeId N) const {
   return In;
 }
 
-/// What some worker sends when it runs a name, another takes when it runs it.
+/// Checks that each message is sent and taken in the runs of the same names.
 bool WorkersChecker::checkNames() {
   std::set<std::string> Names;
   for (const WorkerFile &F : Files) {
@@ -189,7 +188,8 @@ bool WorkersChecker::checkNames() {
                      "sends '" + Queue + "', which is not taken");
     Good &= checkNumbers(Name, Messages);
   }
-  // No node of the input that nothing reads is left to run without the others.
+  // A node without users must not take messages, unless all workers run its
+  // name.
   for (unsigned F = 0; F < Files.size(); ++F) {
     const WorkerFile &File = Files[F];
     for (NodeId N = 0; N < File.G.size(); ++N) {
@@ -208,8 +208,8 @@ bool WorkersChecker::checkNames() {
   return Good;
 }
 
-/// Of what a worker sends the chief in a run of \p Name one message may have
-/// any number of the run, and all others the same.
+/// Checks the messages that a worker sends the chief in a run of \p Name: one
+/// may have any number of the run, and all others have the same.
 bool WorkersChecker::checkNumbers(StringRef Name,
                                   const std::set<std::string> &Messages) {
   std::map<unsigned, std::vector<Endpoint>> Free; // by worker
@@ -234,7 +234,7 @@ bool WorkersChecker::checkNumbers(StringRef Name,
                    "has the number of a message that is not of its "
                    "run");
   }
-  // Of several that no other has in all its runs the chief compares them.
+  // The chief compares the numbers of several messages without a root.
   NodeId Run = Files[0].G.find(Name);
   unsigned Number = ~0U;
   for (Endpoint E : Files[0].G.controlInputs(Run)) {
@@ -256,9 +256,9 @@ bool WorkersChecker::checkNumbers(StringRef Name,
   return Good;
 }
 
-/// A worker that was started again sends once more what it had sent: either
-/// what has the number of another message was sent before that, or the chief is
-/// told. Who waits for the chief is told, too.
+/// A restarted worker sends its messages again. So a message that has the
+/// number of another is sent before that one, or the chief gets a mark. Workers
+/// that wait for the chief get a mark, too.
 bool WorkersChecker::checkLeads() {
   bool Good = true;
   auto IsMarked = [&](unsigned F, StringRef Name) {
@@ -288,8 +288,8 @@ bool WorkersChecker::checkLeads() {
   return Good;
 }
 
-/// Over all files, with an edge from what sends a message to what takes it,
-/// nothing waits for itself.
+/// Checks that no node waits for itself, over all files, with an edge from each
+/// node that sends a message to the one that takes it.
 bool WorkersChecker::checkCircles() {
   std::vector<NodeId> Base;
   NodeId Size = 0;
@@ -353,7 +353,8 @@ bool WorkersChecker::checkCircles() {
 // Values
 //===----------------------------------------------------------------------===//
 
-/// What all files have, each worker computes for itself.
+/// Checks that each worker may run the nodes that all files have: they draw,
+/// take and write nothing.
 bool WorkersChecker::checkCommon() {
   bool Good = true;
   for (unsigned F = 0; F < Files.size(); ++F) {
@@ -372,8 +373,8 @@ bool WorkersChecker::checkCommon() {
   return Good;
 }
 
-/// Reads of variables on another worker than the chief come after the chief has
-/// begun the run.
+/// Checks that a worker other than the chief reads variables after the chief
+/// has begun the run.
 bool WorkersChecker::checkBegun() {
   bool Good = true;
   for (unsigned F = 1; F < Files.size(); ++F) {
@@ -393,7 +394,7 @@ bool WorkersChecker::checkBegun() {
       }
       return Result;
     };
-    // Its own variables are right when the number says so.
+    // Number also waits until the worker's own variables are refreshed.
     std::vector<bool> Begun = AllAfter(File.run()),
                       Right = AllAfter(File.Number);
     auto Own = jobAndTask(File.Own);
@@ -418,13 +419,13 @@ bool WorkersChecker::checkBegun() {
 // Writes
 //===----------------------------------------------------------------------===//
 
-/// Whether \p Token of a file, which a write waits for, waits until \p Read has
-/// been.
+/// Returns true if \p Token, for which a write waits, waits for \p Read of its
+/// file.
 bool WorkersChecker::waits(unsigned File, NodeId Token, NodeId Read) {
   const WorkerFile &F = Files[File];
   for (Endpoint E : F.G.controlInputs(Token)) {
     NodeId N = E.Node;
-    // What left a branch began as the read.
+    // A value that left a branch is followed back to the read.
     for (unsigned I = 0; I < 256 && N != Read && !F.G.inputs(N).empty() &&
                          (F.is(N, Role::Branch) || F.is(N, Role::Taken));
          ++I)
@@ -435,7 +436,7 @@ bool WorkersChecker::waits(unsigned File, NodeId Token, NodeId Read) {
   return false;
 }
 
-/// Whether \p Write waits for \p Read of another file.
+/// Returns true if \p Write waits for \p Read of another file by a message.
 bool WorkersChecker::isGated(unsigned File, NodeId Write, Place Read) {
   return any_of(Files[File].G.controlInputs(Write), [&](Endpoint E) {
     auto [Of, Token] = Join.waitsFor(File, E.Node);
@@ -444,7 +445,7 @@ bool WorkersChecker::isGated(unsigned File, NodeId Write, Place Read) {
   });
 }
 
-/// All that waits for what is in \p Work, over all files.
+/// Returns \p Work and all nodes that wait for a node of it, over all files.
 std::set<WorkersChecker::Place>
 WorkersChecker::after(std::vector<Place> Work) const {
   std::set<Place> Seen;
@@ -498,8 +499,8 @@ bool WorkersChecker::checkWrite(unsigned File, NodeId N) {
   return Good;
 }
 
-/// A write of the chief waits for all that its run takes of others, so that
-/// nothing is written when one of them has to begin again.
+/// Checks that a write of the chief waits for all messages that its run takes,
+/// so that nothing is written when a worker has to begin again.
 bool WorkersChecker::checkAllGiven(NodeId Write) {
   const WorkerFile &F = Files[0];
   std::vector<std::string> Names;
@@ -516,7 +517,7 @@ bool WorkersChecker::checkAllGiven(NodeId Write) {
           return MessagesOf[Name].count(M.Queue.Name) != 0;
         }))
       continue;
-    // What comes after a write is no part that is given.
+    // A message that waits for a write comes too late for it.
     if (Names.empty() || AfterWrites.count({0, M.Node}))
       continue;
     return error(0, Write, "is written before '" + M.Queue.Name + "' has come");
@@ -558,12 +559,12 @@ bool WorkersChecker::checkDevices() {
     if (auto Task = jobAndTask(Files[F].Own))
       if (!WorkerOf.try_emplace(*Task, F).second)
         return error(F, Files[F].Number, "two workers have the task " + *Task);
-  // What is kept about runs may not end with a worker that is not the chief.
+  // The state of runs must not end with a worker other than the chief.
   if (auto Task = jobAndTask(Files.front().Home))
     if (auto It = WorkerOf.find(*Task); It != WorkerOf.end() && It->second != 0)
       Good = error(0, Files.front().Number,
                    "what is kept about runs is on worker " + Twine(It->second));
-  // Whoever writes a variable does so where it is.
+  // A node that writes a variable is on the task of the variable.
   for (auto [F, File] : enumerate(Files))
     for (NodeId N = 0; N < File.G.size(); ++N) {
       if (!File.G.isLive(N) || !File.Vars.isUpdate(File.G, N))
@@ -576,7 +577,7 @@ bool WorkersChecker::checkDevices() {
                      "is on another device than the variable '" +
                          File.G.name(Var) + "'");
     }
-  // The chief writes variables of all, wherever they are.
+  // The chief writes shared variables on any task, so its file is not checked.
   for (unsigned F = 1; F < Files.size(); ++F) {
     const WorkerFile &File = Files[F];
     for (NodeId N = 0; N < File.G.size(); ++N) {
@@ -587,7 +588,7 @@ bool WorkersChecker::checkDevices() {
       auto It = Task ? WorkerOf.find(*Task) : WorkerOf.end();
       if (It == WorkerOf.end() || It->second == F)
         continue;
-      // What uses the state of another, and its messages, is where that is.
+      // A node that uses another task's state, or is of its messages, is there.
       bool IsThere = File.is(N, Role::Put) || File.is(N, Role::Get) ||
                      File.is(N, Role::End) || File.is(N, Role::AllGiven) ||
                      any_of(File.G.dataInputs(N), [&](Endpoint E) {
@@ -602,9 +603,9 @@ bool WorkersChecker::checkDevices() {
   return Good;
 }
 
-/// Copies of variables that a worker has it takes from where their primaries
-/// are, if its last run was cut short, all before it reads them and those that
-/// it writes afterwards.
+/// Checks that a worker whose last run was cut short refreshes its copies of
+/// variables from their primaries: all before it reads them, and those that it
+/// writes afterwards.
 bool WorkersChecker::checkCopies() {
   bool Good = true;
   for (unsigned F = 1; F < Files.size(); ++F) {
@@ -652,7 +653,7 @@ bool WorkersChecker::checkCopies() {
           It == PrimaryOf.end() ||
           It->second != File.Vars.variableOf(C.Primary))
         Good = error(F, C.Copy.Node, "is taken from another variable");
-    // By what a name writes.
+    // The copies that a run of each name writes.
     for (const auto &[Name, Runs] : RunsOf) {
       NodeId Run = G.find(Name);
       std::vector<OwnCopy> Afterwards;
@@ -678,8 +679,8 @@ bool WorkersChecker::checkCopies() {
   return Good;
 }
 
-/// What says when a session may be prepared does nothing else, and is none of
-/// the step.
+/// Checks that the nodes that tell when a session may be prepared do nothing
+/// else, and that no node of the step uses them.
 bool WorkersChecker::checkReady() {
   bool Good = true;
   for (unsigned F = 0; F < Files.size(); ++F) {
@@ -705,7 +706,7 @@ bool WorkersChecker::checkReady() {
   return Good;
 }
 
-/// What prepares a session of a worker leaves the variables of others alone.
+/// Checks that preparing a session of a worker writes no variable of another.
 bool WorkersChecker::checkLocalInit() {
   bool Good = true;
   for (unsigned F = 0; F < Files.size(); ++F) {
@@ -753,7 +754,7 @@ bool WorkersChecker::run() {
          checkWrites();
 }
 
-/// The files in the order of their workers; none after an error.
+/// Returns the files in the order of their workers; none after an error.
 std::vector<WorkerFile> inOrder(ArrayRef<const Graph *> Graphs,
                                 DiagnosticEngine &Diags) {
   std::vector<WorkerFile> Files;

@@ -16,14 +16,13 @@
 
 namespace graft {
 
-/// How many workers the file \p G of one of them is made for; 0 if it says
+/// Returns the number of workers that the file \p G is made for; 0 if it says
 /// nothing.
 int64_t workersOf(const Graph &G);
 
-/// The graph for all workers that \p Files, one for each, in any order, are
-/// the parts of: what they exchange is joined, and is sent, taken and counted
-/// as it has to be. \p In is the input, and \p Ends are what nothing reads in
-/// it. Null after an error.
+/// Joins \p Files, one for each worker, in any order, to the graph for all
+/// workers. Checks that they send, take and count messages as they must. \p In
+/// is the input, and \p Ends are its nodes without users. Null after an error.
 std::unique_ptr<Graph> joinWorkers(const Graph &In,
                                    const llvm::StringSet<> &Ends,
                                    llvm::ArrayRef<const Graph *> Files,

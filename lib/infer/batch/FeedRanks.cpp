@@ -25,8 +25,8 @@ static bool isScalarConst(const Graph &G, Endpoint E) {
   return G.isOp(E.Node, op::Const) && constScalar(G, E.Node);
 }
 
-/// Whether the graph says of \p E that it is a scalar: a number, a size, or a
-/// feed that is declared so.
+/// Returns true if \p E is a scalar by the graph alone: a number, a size, or a
+/// feed that is declared as a scalar.
 static bool isScalar(const Graph &G, Endpoint E) {
   if (isScalarConst(G, E) || G.isOp(E.Node, op::Size))
     return true;
@@ -38,9 +38,9 @@ static bool isScalar(const Graph &G, Endpoint E) {
   return Shape && !Shape->UnknownRank && Shape->Dims.empty();
 }
 
-/// Whether the op of \p U refuses anything but a scalar there.
+/// Returns true if the op of \p U requires a scalar there.
 static bool needsScalar(const Graph &G, Use U) {
-  if (G.isOp(U.User, op::Pack)) // Of one shape.
+  if (G.isOp(U.User, op::Pack)) // All inputs have one shape.
     return any_of(G.dataInputs(U.User),
                   [&](Endpoint E) { return isScalar(G, E); });
   const OpDef *Def = G.opDef(U.User);
@@ -55,7 +55,7 @@ static bool needsScalar(const Graph &G, Use U) {
          Op == op::LoopCond || Op == op::Range;
 }
 
-/// Whether \p E is a draw, or one in another range.
+/// Returns true if \p E is a random sample, or one that is scaled or shifted.
 static bool isDraw(const Graph &G, Endpoint E) {
   for (unsigned Depth = 0; Depth < 8; ++Depth) {
     StringRef Op = G.opName(E.Node);
@@ -70,8 +70,8 @@ static bool isDraw(const Graph &G, Endpoint E) {
 
 bool isScalarFeed(const Graph &G, Endpoint Feed) {
   SmallVector<Endpoint, 8> Work{Feed};
-  // What is made of it and of something else is no smaller than it is: it is a
-  // scalar if that is one, and says nothing more.
+  // A value computed from the feed and another tensor is no smaller than the
+  // feed. If that value is a scalar, so is the feed; else it shows nothing.
   SmallVector<Endpoint, 8> Larger;
   bool IsRate = false, IsOther = false;
   auto ForEachUse = [&](Endpoint E, function_ref<void(Use)> Fn) {
@@ -110,7 +110,7 @@ bool isScalarFeed(const Graph &G, Endpoint Feed) {
         return;
       }
       if (!Compares && !Broadcasts(Op)) {
-        // A stack has what a gradient multiplies by.
+        // A stack keeps a factor of a gradient.
         IsOther |= Op != op::Shape && Op != op::StackPushV2;
         return;
       }
@@ -142,7 +142,8 @@ bool isScalarFeed(const Graph &G, Endpoint Feed) {
   return IsRate && !IsOther;
 }
 
-/// How many axes the op of \p U wants there, as it is defined; 0: any number.
+/// Returns the rank that the op of \p U requires there by its definition, or 0
+/// for any rank.
 static unsigned axesWanted(const Graph &G, Use U) {
   StringRef Op = G.opName(U.User);
   if (U.Index > 1)
@@ -163,8 +164,8 @@ static unsigned axesWanted(const Graph &G, Use U) {
       .Default(0);
 }
 
-/// How many axes there are according to a constant that has an element for
-/// each; 0: that is not said.
+/// Returns the rank according to a constant with an element for each axis, or 0
+/// if there is no such constant.
 static unsigned axesCounted(const Graph &G, Use U) {
   StringRef Op = G.opName(U.User);
   bool Counts = Op == op::Transpose || Op == op::Tile || Op == op::Slice ||
@@ -178,7 +179,8 @@ static unsigned axesCounted(const Graph &G, Use U) {
              : 0;
 }
 
-/// How many axes a strided slice speaks of, if it begins with the first.
+/// Returns the number of axes that a strided slice names from the first on, or
+/// 0.
 static unsigned axesSliced(const Graph &G, Use U) {
   if (G.opName(U.User) != op::StridedSlice || U.Index != 0 ||
       G.intAttr(U.User, "ellipsis_mask").value_or(0) != 0)
@@ -199,7 +201,8 @@ bool takesElement(const Graph &G, Use U) {
          G.intAttr(U.User, "shrink_axis_mask").value_or(0) == 1;
 }
 
-/// Whether \p U takes an element of a list: a scalar, as it is used.
+/// Returns true if \p U reads an element of a list and the element is used as a
+/// scalar.
 static bool takesScalar(const Graph &G, Use U) {
   return takesElement(G, U) && isScalarFeed(G, {U.User, 0});
 }
@@ -232,14 +235,14 @@ std::optional<unsigned> rankOfFeed(const Graph &G, Endpoint Feed) {
   }
   if (!Agree || (Wanted != 0 && Sliced > Wanted))
     return std::nullopt;
-  // One axis may be all that is sliced of several.
+  // A slice of one axis may leave out the other axes.
   if (Wanted == 0 && Sliced < 2)
     return std::nullopt;
   return Wanted != 0 ? Wanted : Sliced;
 }
 
-/// Whether \p N is `max(x, 0) - Product` of a product of \p X, with which the
-/// sigmoid cross-entropy of TensorFlow begins.
+/// Returns true if \p N is `max(x, 0) - Product`, where \p Product is a product
+/// of \p X: the start of the sigmoid cross-entropy of TensorFlow.
 static bool isSigmoidError(const Graph &G, NodeId N, Endpoint Product,
                            Endpoint X) {
   if (!G.isOp(N, op::Sub) || G.input(N, 1) != Product)
@@ -253,9 +256,9 @@ static bool isSigmoidError(const Graph &G, NodeId N, Endpoint Product,
          G.isOp(G.input(Is, 1).Node, op::ZerosLike);
 }
 
-/// The logits of which \p Feed has the labels, and how many axes more they
-/// have. A loss of TensorFlow wants labels, or the vectors that are made of
-/// them, to be of one shape with the logits.
+/// Returns the logits whose labels are \p Feed, and how many axes more they
+/// have. A loss of TensorFlow requires that labels, or the vectors made from
+/// them, have the shape of the logits.
 static std::optional<std::pair<Endpoint, unsigned>> logitsOf(const Graph &G,
                                                              Endpoint Feed) {
   SmallVector<std::pair<Endpoint, unsigned>, 8> Work{{Feed, 0}};
@@ -290,8 +293,8 @@ static std::optional<std::pair<Endpoint, unsigned>> logitsOf(const Graph &G,
   return Logits;
 }
 
-/// How many axes \p E has. A Squeeze without axes drops those that have one
-/// element; the rows of a batch are more.
+/// Returns the rank of \p E. A Squeeze without axes drops the axes of one
+/// element; the batch axis has more.
 static std::optional<unsigned> rankOf(const Graph &G, const DimAnalysis &Dims,
                                       Endpoint E) {
   if (auto Shape = Dims.shape(E))

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// What reads a feed says how many axes it has. What is concluded goes into the
-// shape of the placeholder, so that TensorFlow refuses to feed anything else.
+// Infers the rank of a feed from the ops that read it. The rank goes into the
+// shape of the placeholder, so that TensorFlow refuses to feed any other.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,23 +17,23 @@
 
 namespace graft {
 
-/// Whether \p Feed, of which the graph does not say the rank, is a scalar: an
-/// op needs one, where it or what is computed of it and numbers goes; or it is
-/// the rate of a dropout: what is computed of it is compared with, or added to,
-/// random numbers, and is a factor, and nothing else.
+/// Returns true if \p Feed, whose rank the graph does not declare, is a scalar.
+/// Either an op needs a scalar where the feed, or a value computed from it and
+/// numbers, goes. Or it is the rate of a dropout: such a value is only compared
+/// with random numbers, added to them, or used as a factor.
 bool isScalarFeed(const Graph &G, Endpoint Feed);
 
-/// How many axes \p Feed has, of which the graph does not say the rank: as many
-/// as an op wants where it goes, or as it is sliced along; one if it is a list
-/// of scalars. Nothing if that is not said, or in more than one way.
+/// Returns the rank of \p Feed, which the graph does not declare: the rank that
+/// an op requires, or that a slice shows; 1 for a list of scalars. Returns
+/// nothing if no user says the rank, or if users disagree.
 std::optional<unsigned> rankOfFeed(const Graph &G, Endpoint Feed);
 
-/// Whether \p U takes one element of a vector, the same in every step.
+/// Returns true if \p U reads one element of a vector, at a constant index.
 bool takesElement(const Graph &G, Use U);
 
-/// Says of the placeholders of \p G without a rank how many axes they have, as
-/// far as that is known. Labels have as many as the logits of a loss. Scalars
-/// are left as they are.
+/// Declares the ranks of the placeholders of \p G that have none, as far as
+/// their users show them. The rank of labels follows from the logits of their
+/// loss. Scalars are left as they are.
 void declareRanks(Graph &G, DiagnosticEngine &Diags);
 
 } // namespace graft

@@ -1,4 +1,4 @@
-//===- lib/infer/batch/Feeds.cpp - which feeds hold the batch ---*- C++ -*-===//
+//===- lib/infer/batch/Feeds.cpp - feeds that hold the batch ----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -52,7 +52,7 @@ private:
   bool onlySets(Endpoint Feed) const;
   bool isOnlyFor(Endpoint Feed, function_ref<bool(NodeId)> Is) const;
   bool fromStatic(std::vector<Feed *> Candidates);
-  using Split = std::pair<Feed *, int>; ///< A feed, and along which axis.
+  using Split = std::pair<Feed *, int>; ///< A feed and the axis of its split.
   /// Static feeds, by their first dimension.
   using ByRows = std::map<DimId, std::vector<Feed *>>;
   std::optional<DimAnalysis> suppose(ArrayRef<NodeId> Order,
@@ -75,12 +75,13 @@ private:
 
   const Graph &G;
   unsigned Replicas;
-  bool Defaults; ///< What only makes the default of a feed is not split.
+  bool Defaults; ///< Set if feeds that only make a default are not split.
   DiagnosticEngine &Diags;
 };
 
-/// Placeholders, and what the step takes from queues and iterators. What only
-/// fills those, or a table, is a stage of the input pipeline and no feed.
+/// Collects the placeholders, and the tensors that the step reads from queues
+/// and iterators. A tensor that only fills those, or a table, is a stage of the
+/// input pipeline and no feed.
 void Chooser::collect() {
   enum : uint8_t { Other, Placeholder, Read, Fills, Updates };
   SmallVector<uint8_t, 64> Roles;
@@ -123,8 +124,8 @@ void Chooser::collect() {
   }
 }
 
-/// The nodes from which data goes to a node that \p Is is true of, and not only
-/// through those of \p IsCut.
+/// Returns the nodes from which data reaches a node that \p Is accepts, without
+/// passing through a node of \p IsCut.
 std::vector<bool> Chooser::reaching(function_ref<bool(NodeId)> Is,
                                     function_ref<bool(NodeId)> IsCut) const {
   std::vector<bool> Result(G.size());
@@ -146,9 +147,9 @@ std::vector<bool> Chooser::reaching(function_ref<bool(NodeId)> Is,
   return Result;
 }
 
-/// The nodes from which data goes to a gradient that a variable takes; or to
-/// any update where none is known to; all nodes where nothing is updated. A
-/// metric of a model that the step does not run is no gradient.
+/// Returns the nodes from which data reaches the gradient of a variable; if
+/// there is no gradient, any update; if there is no update, all nodes. A metric
+/// of a model that the step does not run is no gradient.
 std::vector<bool> Chooser::training() const {
   auto KindOf = [&](NodeId N) {
     const OpDef *Def = G.opDef(N);
@@ -166,7 +167,7 @@ std::vector<bool> Chooser::training() const {
   return Result;
 }
 
-/// The feed called \p Name, which may be any tensor of the graph.
+/// Returns the feed called \p Name, which may be any tensor of the graph.
 Feed *Chooser::find(StringRef Name) {
   auto E = G.findEndpoint(Name);
   if (!E || E->isControl()) {
@@ -209,8 +210,8 @@ bool Chooser::named(ArrayRef<std::string> Rules) {
   return true;
 }
 
-/// What \p How says of the feeds that are like \p Pattern. Other tensors are
-/// named one by one: of a part of a graph nobody feeds all.
+/// Applies \p How to the feeds that match \p Pattern. Other tensors are named
+/// one by one: no step feeds all tensors of a part of a graph.
 bool Chooser::allNamed(StringRef Pattern, StringRef How, int Batch) {
   Glob Like(Pattern);
   std::vector<std::string> Known, Meant;
@@ -264,9 +265,9 @@ bool Chooser::named(StringRef Name, StringRef How, int Batch) {
 // Feeds of unknown size
 //===----------------------------------------------------------------------===//
 
-/// Whether \p Feed is only there to set variables: such as what loads a
-/// weight, or all of them from one vector, or what Keras clears a metric by, of
-/// which it knows no size.
+/// Returns true if \p Feed only sets variables: it loads one weight, or all
+/// weights from one vector, or it is the feed of unknown size with which Keras
+/// resets a metric.
 bool Chooser::onlySets(Endpoint Feed) const {
   static constexpr StringLiteral TakesPart[] = {
       op::Identity, op::Reshape, op::Slice,   op::StridedSlice, op::Split,
@@ -291,7 +292,7 @@ bool Chooser::onlySets(Endpoint Feed) const {
   return Sets && !Other;
 }
 
-/// Whether there are readers of \p Feed, and \p Is is true of all.
+/// Returns true if \p Feed has readers and \p Is accepts all of them.
 bool Chooser::isOnlyFor(Endpoint Feed, function_ref<bool(NodeId)> Is) const {
   bool Any = false, Other = false;
   G.forEachUse(Feed.Node, [&](Use U) {
@@ -307,8 +308,8 @@ bool Chooser::isOnlyFor(Endpoint Feed, function_ref<bool(NodeId)> Is) const {
 // Static feeds
 //===----------------------------------------------------------------------===//
 
-/// How many elements the tensors have that follow the batch, of the nodes in
-/// \p Of.
+/// Returns the number of elements of all tensors with a batch axis among the
+/// outputs of the nodes in \p Of.
 static double elementsOfBatch(const DimAnalysis &Dims, ArrayRef<NodeId> Order,
                               const std::vector<bool> &Of) {
   double Elements = 0;
@@ -325,7 +326,7 @@ static double elementsOfBatch(const DimAnalysis &Dims, ArrayRef<NodeId> Order,
   return Elements;
 }
 
-/// The only axis of \p Shape that is the rows of one replica, or -1.
+/// Returns the only axis of \p Shape that holds rows of one replica, or -1.
 static int rowsAxis(const DimAnalysis &Dims, ArrayRef<DimId> Shape) {
   int Axis = -1;
   for (size_t I = 0; I < Shape.size(); ++I) {
@@ -339,10 +340,10 @@ static int rowsAxis(const DimAnalysis &Dims, ArrayRef<DimId> Shape) {
   return Axis;
 }
 
-/// Candidates are static: those that have rows where what is split has some;
-/// if nothing that is split trains, those with which most of the step is
-/// spread. So it is in a Keras model that reads a data set: its Inputs, of
-/// which the batch is not known, are placeholders that no step feeds.
+/// Chooses among static feeds: those that have rows where split feeds have
+/// some; if no split feed trains, those that distribute most of the step. A
+/// Keras model that reads a data set is such a graph: its Inputs, of unknown
+/// batch size, are placeholders that no step feeds.
 bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
   DimOptions Options;
   Options.Unpatched = true;
@@ -399,7 +400,7 @@ bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
   }
   std::vector<Split> Chosen =
       mostWork(Order, Classes, Training, /*InVariables=*/false);
-  // Else nothing is split.
+  // Without a choice, nothing would be split.
   if (Chosen.empty() && !AnySplit)
     Chosen = mostWork(Order, Classes, Training, /*InVariables=*/true);
   if (Chosen.empty() && !AnySplit) {
@@ -408,7 +409,7 @@ bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
                "it is not clear which feeds hold the batch: their first "
                "dimensions are not known to be equal; name them with "
                "--feed=NAME=split")
-        // One device makes that step.
+        // A single device can run that step.
         .Id = "unproved";
     return false;
   }
@@ -417,9 +418,9 @@ bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
   return true;
 }
 
-/// What sizes are if those of \p Set are rows of the batch; nothing if they
-/// cannot be, or rows meet other rows: with the batch in a variable, or twice
-/// in one of \p Classes.
+/// Returns the sizes if the axes of \p Set hold rows of the batch. Returns
+/// nothing if that is a contradiction, or if rows meet other rows: a variable
+/// has the batch axis (unless \p InVariables), or a feed has it twice.
 std::optional<DimAnalysis> Chooser::suppose(ArrayRef<NodeId> Order,
                                             ArrayRef<Split> Set,
                                             const ByRows &Classes,
@@ -446,13 +447,13 @@ std::optional<DimAnalysis> Chooser::suppose(ArrayRef<NodeId> Order,
   return Supposed;
 }
 
-/// How many of \p Classes are tried, one inference each.
+/// The most classes of feeds that are tried, with one inference each.
 static constexpr size_t MaxClasses = 12;
 
-/// Of \p Classes, those whose rows are so many times those of what is split, or
-/// a part of them, if they are split, too: of a policy over sequences, say, the
-/// observations of all steps, and the states before the first, of which the
-/// number is a constant.
+/// Returns the feeds of \p Classes whose rows are a multiple or a part of the
+/// rows of split feeds, if they are split, too. Example: a policy over
+/// sequences takes the observations of all steps, and the states before the
+/// first step, whose number is a constant.
 std::vector<Chooser::Split> Chooser::related(ArrayRef<NodeId> Order,
                                              const ByRows &Classes) {
   std::vector<Split> Base, Found;
@@ -475,7 +476,8 @@ std::vector<Chooser::Split> Chooser::related(ArrayRef<NodeId> Order,
   }
   if (!Dims)
     return {};
-  // One size, or rows of both sides of a reshape: equal numbers say nothing.
+  // Rows are related if they are one size, or on both sides of a reshape: equal
+  // numbers prove nothing.
   const DimTable &Table = Dims->table();
   IntEqClasses Meet(static_cast<unsigned>(Table.size()));
   for (NodeId N : Order) {
@@ -506,14 +508,14 @@ std::vector<Chooser::Split> Chooser::related(ArrayRef<NodeId> Order,
     int64_t Rows = sourceShape(G, Of.first->At)->Dims[Of.second];
     return Rows < 0 || Rows % Replicas == 0;
   });
-  // Without the others they may be nothing of the kind.
+  // Without the other feeds, the sizes may not fit any more.
   append_range(Base, Found);
   bool Good =
       Divides && (Base.size() == Grown.size() || suppose(Order, Base, Classes));
   return Good ? Found : std::vector<Split>();
 }
 
-/// Whether there are as many rows of \p Found for each replica.
+/// Returns true if each replica gets equally many rows of \p Found.
 bool Chooser::canSplit(ArrayRef<Split> Found) const {
   return all_of(Found, [&](Split Of) {
     int64_t Rows = sourceShape(G, Of.first->At)->Dims[Of.second];
@@ -521,16 +523,16 @@ bool Chooser::canSplit(ArrayRef<Split> Found) const {
   });
 }
 
-/// Of \p Classes that are not split, those of another batch, with which most of
-/// what they lead to is spread: of the second network of a graph, say. Where
-/// what is split and they come together no tensor has rows of either.
+/// Returns the feeds of \p Classes that hold another batch than the split ones,
+/// as those of a second network do, and distribute most of the work behind
+/// them. No tensor that depends on both batches may have rows of either.
 std::vector<Chooser::Split> Chooser::apart(ArrayRef<NodeId> Order,
                                            ByRows Classes,
                                            const std::vector<bool> &Training) {
   erase_if(Classes, [](const auto &Class) {
     return any_of(Class.second, [](const Feed *F) { return F->Axis >= 0; });
   });
-  // Without updates all is taken for training.
+  // Without updates, all nodes count as training.
   if (Classes.empty() || all_of(Training, [](bool Is) { return Is; }))
     return {};
   std::vector<Split> Found = mostWork(Order, Classes, Training, false), All;
@@ -561,8 +563,9 @@ std::vector<Chooser::Split> Chooser::apart(ArrayRef<NodeId> Order,
   return Found;
 }
 
-/// Of feeds that all begin with one element, for the one device, say, the rows
-/// behind it: equally many of all, which may be rows of the batch.
+/// If all feeds begin with axes of one element, for the one device, say,
+/// returns the first axis behind these. It must have the same size in all
+/// feeds, and may be the batch axis.
 std::vector<Chooser::Split> Chooser::behindOne(ArrayRef<NodeId> Order,
                                                const ByRows &Classes) {
   std::vector<Split> Found;
@@ -582,11 +585,11 @@ std::vector<Chooser::Split> Chooser::behindOne(ArrayRef<NodeId> Order,
   return suppose(Order, Found, Classes) ? Found : std::vector<Split>();
 }
 
-/// Of feeds that begin with a number, as `[features, batch]` does, the one axis
-/// that is open, if all that train have one and it may be that of the batch.
-/// Not if the first axis, which is the batch more often, spreads as much, or
-/// nearly as much where it can be split: along steps of time, positions are,
-/// too.
+/// Returns the only axis of unknown size of feeds that begin with a number, as
+/// `[features, batch]` does. All feeds that train must have one, and it must
+/// fit the batch. Returns nothing if the first axis, which is the batch more
+/// often, distributes as much of the step, or half as much if it can be split:
+/// a split along steps of time also distributes positions.
 std::vector<Chooser::Split>
 Chooser::openAxes(ArrayRef<NodeId> Order, const ByRows &Classes,
                   const std::vector<bool> &Training) const {
@@ -618,9 +621,9 @@ Chooser::openAxes(ArrayRef<NodeId> Order, const ByRows &Classes,
   return IsNear || ByFirst >= ByOpen ? std::vector<Split>() : Open;
 }
 
-/// Where a loop takes what is fed row by row, those of unknown number may be
-/// steps of time: the rows of the batch are then behind them, as many as a
-/// number says, and most of the work is on these.
+/// Splits feeds along axis 1 if a loop reads them row by row and most of the
+/// work is along that axis: axis 0, of unknown size, may be steps of time. Axis
+/// 1 must have the same known size in all feeds.
 void Chooser::behindTime() {
   bool AnyArrays = false;
   for (uint32_t Op = 0; Op < G.numOps(); ++Op)
@@ -659,8 +662,8 @@ void Chooser::behindTime() {
       F->Axis = Axis;
 }
 
-/// Where the step can be fed behind a feed, at what is made of it by default,
-/// the batch is what is fed there; what only makes the default is not split.
+/// Stops splitting feeds that only make the default of a split feed: the step
+/// can be fed behind them, and the batch is the tensor fed there.
 void Chooser::beforeDefaults() {
   std::vector<bool> IsCut(G.size());
   bool AnyMade = false;
@@ -709,9 +712,9 @@ bool Chooser::meetsRows(const DimAnalysis &Dims, Endpoint Feed) const {
   return Meets;
 }
 
-/// A feed of which the default has rows that the replicas cannot share is read
-/// whole where it is repeated for the rows of others. Else only a step that
-/// feeds it can run.
+/// Treats split feeds whose default has rows that the replicas cannot share. A
+/// default of one row that is repeated for the rows of other feeds is read
+/// whole. For others, graft warns that only a step that feeds them can run.
 void Chooser::besideDefaults() {
   DimOptions Options;
   Options.Unpatched = true;
@@ -752,11 +755,11 @@ void Chooser::besideDefaults() {
   }
 }
 
-/// Of feeds of which \p Classes have one first dimension, those that hold the
-/// batch: those that begin with one number are supposed to, as far as that
-/// goes, and those are taken with which most of what leads to an update is
-/// spread. What that is says nothing of the result: it is right with any of
-/// them. None if two would be as good.
+/// Returns the feeds that hold the batch; each of \p Classes has one first
+/// dimension. Feeds whose first dimension is one number are supposed to hold it
+/// together, as far as their sizes allow. The set is chosen that distributes
+/// most of the work before an update. The result is right with any set. Returns
+/// none if two sets are equally good.
 std::vector<Chooser::Split> Chooser::mostWork(ArrayRef<NodeId> Order,
                                               const ByRows &Classes,
                                               const std::vector<bool> &Training,
@@ -769,7 +772,7 @@ std::vector<Chooser::Split> Chooser::mostWork(ArrayRef<NodeId> Order,
     auto Supposed = suppose(Order, Set, Classes, InVariables);
     if (!Supposed)
       return std::nullopt;
-    // Others may be as long, as products of sizes say.
+    // Products of sizes may show that other feeds are as long.
     Choice C{{}, elementsOfBatch(*Supposed, Order, Training)};
     for (const auto &[Dim, Members] : Classes)
       for (Feed *F : Members)
@@ -828,8 +831,8 @@ bool Chooser::run(ArrayRef<std::string> Rules) {
         (Shape && !Shape->UnknownRank && Shape->Dims.empty()) || onlySets(F.At))
       continue;
     if (!Shape || Shape->UnknownRank) {
-      // Nothing is known of it: a value that restores a file name, say. A
-      // summary runs once and takes what it gets.
+      // Its rank is unknown. A string may be the name of a file to restore; a
+      // summary runs once, on whatever it gets.
       F.Scalar = isScalarFeed(G, F.At);
       F.Guessed = !F.Scalar &&
                   !isOnlyFor(F.At,
@@ -839,7 +842,7 @@ bool Chooser::run(ArrayRef<std::string> Rules) {
                   (G.outputType(F.At.Node, F.At.Port) != DT_STRING ||
                    isBatchRead(G.opName(F.At.Node)));
     } else if (Shape->Dims[0] < 0) {
-      // A list of rates, of which each is read for itself, is no batch.
+      // A list of rates, each of which is read by its index, is no batch.
       bool IsList = Shape->Dims.size() == 1 && isOnlyFor(F.At, [&](NodeId N) {
                       return takesElement(G, {N, 0});
                     });
@@ -854,8 +857,8 @@ bool Chooser::run(ArrayRef<std::string> Rules) {
   if (Defaults)
     beforeDefaults();
   besideDefaults();
-  // A graph whose examples are constants has nothing to split, and still its
-  // variables can be placed.
+  // A graph whose examples are constants has nothing to split, but its
+  // variables can still be placed.
   if (all_of(Feeds, [&](const Feed &F) {
         auto Shape = sourceShape(G, F.At);
         return !F.Named && Shape && !Shape->UnknownRank && Shape->Dims.empty();

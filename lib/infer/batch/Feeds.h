@@ -1,4 +1,4 @@
-//===- lib/infer/batch/Feeds.h - which feeds hold the batch -----*- C++ -*-===//
+//===- lib/infer/batch/Feeds.h - feeds that hold the batch ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -16,41 +16,41 @@
 
 namespace graft {
 
-/// A feed, and the axis along which it is split, or -1: every replica reads it
+/// A feed and the axis along which it is split; -1 if every replica reads it
 /// whole.
 struct Feed {
   Endpoint At;
   int Axis;
-  bool Named = false;   ///< By the user.
-  bool Sparse = false;  ///< A part of a sparse tensor, read whole.
-  bool Ragged = false;  ///< Of a ragged one, or with the segments of values.
-  bool Parts = false;   ///< Of Ragged: says which values belong together.
-  bool InRows = false;  ///< Of one of which replicas read the rows.
-  bool Scalar = false;  ///< Of unknown rank, and a scalar as the graph uses it.
-  bool Guessed = false; ///< Of unknown rank, and only taken for a scalar.
-  int Batch = -1; ///< Which feeds have as many rows, as the user says, or -1.
+  bool Named = false;   ///< Set if a rule of the user names it.
+  bool Sparse = false;  ///< Set for a part of a sparse tensor, read whole.
+  bool Ragged = false;  ///< Set for a part of a ragged tensor or of segments.
+  bool Parts = false;   ///< Set if Ragged and it assigns values to rows.
+  bool InRows = false;  ///< Set if Sparse and replicas read their rows of it.
+  bool Scalar = false;  ///< Set if of unknown rank and used as a scalar.
+  bool Guessed = false; ///< Set if of unknown rank and assumed a scalar.
+  int Batch = -1;       ///< The group of feeds with equally many rows, or -1.
 };
 
-/// Decides for every placeholder of \p G that is used, and for every tensor
-/// that the step takes from a queue or an iterator. \p Option has the user's
-/// rules, NAME[:PORT][+NAME...]=split|split(AXIS)|copy separated by `;`, for
-/// these or any other tensor; feeds that one rule splits have equally many
-/// rows; a name with `*` or `?` is all feeds that are called so. Else a feed is
-/// split whose axis 0 is unknown, or has rows where those that are split have
-/// some; when all that lead to an update are static, those with which most of
-/// the step is spread. Beside those, static ones are split whose rows a reshape
-/// or an op relates to theirs, if \p Replicas divides them. With \p Defaults, a
-/// feed that only makes the default of another, which is split, is not. A feed
-/// of which not even the rank is known is taken for a scalar. Nothing after an
-/// error: no such tensor, or it is not clear which dimension it is. Who called
-/// is to warn of ranks (warnOfRanks) unless there is an error that makes them
-/// irrelevant.
+/// Decides for each used placeholder of \p G, and for each tensor that the step
+/// reads from a queue or an iterator, if it is split. \p Rules are those of the
+/// user, NAME[:PORT][+NAME...]=split|split(AXIS)|copy|sparse, for these or any
+/// other tensors. Feeds that one rule splits have equally many rows; a name
+/// with `*` or `?` stands for all feeds that match it. Without a rule, a feed
+/// is split if the size of its axis 0 is unknown, or if it has rows where split
+/// feeds have some. If all feeds that lead to an update are static, those are
+/// split that distribute most of the step. Further static feeds are split if a
+/// reshape or an op relates their rows to the rows of split feeds and
+/// \p Replicas divides them. With \p Defaults, a feed that only makes the
+/// default of a split feed is not split. A feed of unknown rank is assumed to
+/// be a scalar. Returns nothing after an error: a rule names no tensor, or the
+/// batch axis is ambiguous. The caller is to warn of ranks (warnOfRanks) unless
+/// an error makes them irrelevant.
 std::optional<std::vector<Feed>> chooseFeeds(const Graph &G,
                                              llvm::ArrayRef<std::string> Rules,
                                              unsigned Replicas, bool Defaults,
                                              DiagnosticEngine &Diags);
 
-/// Warns of those of \p Feeds that are only taken for scalars.
+/// Warns of the \p Feeds that are only assumed to be scalars.
 void warnOfRanks(const Graph &G, llvm::ArrayRef<Feed> Feeds,
                  DiagnosticEngine &Diags);
 

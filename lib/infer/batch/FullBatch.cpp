@@ -2,16 +2,16 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A layer of a graph network multiplies the examples h by a matrix a of which
-// both axes are the examples. A slice of the rows of a would need all of h, and
-// the next layer all that the first one makes of it.
+// A layer of a graph network multiplies the examples h by a matrix a, both of
+// whose axes are the examples. A shard of the rows of a would need all of h,
+// and the next layer needs the whole result of the first one.
 //
 //     h1 = Relu*(MatMul*(a/split, h0))      a/split: [b, b]
 //     h2 = MatMul*(a/split, h1)
 //
-// That both axes are the examples is said by the sizes, of which each feed has
-// its own: a matrix with other columns than rows is none. Nor is what a sparse
-// tensor gives dense rows of, unless it is multiplied by rows that it gave.
+// The sizes show that both axes are the examples, since each feed has a batch
+// size of its own: other columns than rows make no such matrix. A sparse tensor
+// that makes dense rows is one only if it also multiplies such rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,8 +24,8 @@ using namespace llvm;
 
 namespace graft {
 
-/// The tensor that a replica reads of \p E: the rows of it that it has, if it
-/// is split.
+/// Returns the tensor that a replica reads of \p E: its shard, if \p E is
+/// split.
 static Endpoint readOf(const Graph &G, Endpoint E) {
   Endpoint Result = E;
   G.forEachUse(E.Node, [&](Use U) {
@@ -35,8 +35,8 @@ static Endpoint readOf(const Graph &G, Endpoint E) {
   return Result;
 }
 
-/// Whether two sizes of \p Shape may be one. Numbers only spare the inference
-/// of sizes: what is decided by them is not.
+/// Returns true if two sizes of \p Shape may be one. Equal numbers only save an
+/// inference of sizes; they decide nothing.
 static bool mayBeSquare(const ShapeValue &Shape) {
   for (size_t I = 0; !Shape.UnknownRank && I < Shape.Dims.size(); ++I)
     for (size_t J = I + 1; J < Shape.Dims.size(); ++J)
@@ -91,7 +91,7 @@ FullBatch::FullBatch(const Graph &G, ArrayRef<Feed> Feeds) : G(G) {
   erase_if(Sparse, [](const Products &P) { return P.Nodes.size() < 2; });
 }
 
-/// Whether two sizes are the rows that a replica has of one batch.
+/// Returns true if \p A and \p B are the same per-replica size of one batch.
 static bool areRows(const DimTable &Table, DimId A, DimId B) {
   auto S = Table.sym(A), T = Table.sym(B);
   return S && T && S->isLocal() && S->Ragged == 0 && *S == *T;

@@ -12,27 +12,27 @@
 
 namespace graft {
 
-/// What has a row and a column for each example, such as the adjacency matrix
-/// of a graph network: each example needs all the others then, so that the rows
-/// of the feeds are no batch.
+/// Finds tensors with a row and a column for each example, such as the
+/// adjacency matrix of a graph network. Each example then needs all the others,
+/// so that the rows of the feeds are no batch.
 class FullBatch {
 public:
-  /// Looks for what may be such a matrix in \p G, whose feeds are split: feeds,
-  /// constants that are multiplied, and sparse feeds that are multiplied twice.
+  /// Looks for candidates in \p G, whose feeds are split: feeds, constants that
+  /// are multiplied, and sparse feeds that are multiplied twice.
   FullBatch(const Graph &G, llvm::ArrayRef<Feed> Feeds);
 
-  /// Whether there is anything that sizes have to be known for.
+  /// Returns true if there are candidates, for which sizes must be known.
   bool mayBe() const { return !Dense.empty() || !Sparse.empty(); }
 
-  /// Reports the first that is one as an error.
+  /// Reports the first candidate that is such a matrix as an error.
   bool refuse(const DimAnalysis &Dims, DiagnosticEngine &Diags) const;
 
 private:
   struct Matrix {
-    NodeId Source;   ///< What the user knows it as.
-    Endpoint Tensor; ///< What the replicas read.
+    NodeId Source;   ///< The node that messages name.
+    Endpoint Tensor; ///< The tensor that replicas read.
   };
-  /// Products of one sparse tensor that give rows.
+  /// The products of one sparse tensor that make dense rows.
   struct Products {
     Endpoint Indices;
     llvm::SmallVector<NodeId, 2> Nodes;

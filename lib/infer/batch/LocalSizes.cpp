@@ -21,7 +21,8 @@ int64_t timesLarger(const DimTable &Table, DimId D, unsigned Replicas) {
   return Times;
 }
 
-/// \p Shape with the rows of one replica where \p Sizes follow the batch.
+/// Returns \p Shape with the rows of one replica where \p Sizes follow the
+/// batch.
 static SmallVector<int64_t, 4> localShape(const DimTable &Table,
                                           ArrayRef<DimId> Sizes,
                                           ArrayRef<int64_t> Shape,
@@ -50,19 +51,20 @@ bool shrinkSplat(Graph &G, NodeId N, const DimAnalysis &Dims,
   return true;
 }
 
-void localiseShape(Graph &G, NodeId N, const DimAnalysis &Dims,
+bool localiseShape(Graph &G, NodeId N, const DimAnalysis &Dims,
                    unsigned Replicas) {
   StringRef Key = statedShape(G.opName(N));
   auto Sizes = statedSizes(G, Dims, N);
   auto Shape = Key.empty() ? std::nullopt : G.shapeAttr(N, Key);
   if (!Shape || Shape->UnknownRank || !Sizes)
-    return;
+    return false;
   ShapeValue Local;
   Local.Dims = localShape(Dims.table(), *Sizes, Shape->Dims, Replicas);
   if (Local.Dims == Shape->Dims)
-    return;
+    return false;
   G.setAttr(N, OriginalAttr, *G.attr(N, Key));
   G.setAttr(N, Key, encodeShapeAttr(Local));
+  return true;
 }
 
 std::optional<SmallVector<DimId, 4>>
@@ -70,7 +72,7 @@ statedSizes(const Graph &G, const DimAnalysis &Dims, NodeId N) {
   auto Shape = Dims.shape({N, 0});
   if (!Shape)
     return std::nullopt;
-  // What is read from many elements has them along another axis.
+  // A read of many elements has the axis of the elements first.
   bool Many = isLocalHandleOp(G.opName(N)) && !G.isOp(N, op::TensorArrayV3);
   if (Many && Shape->empty())
     return std::nullopt;

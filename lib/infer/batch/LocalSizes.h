@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// In a loop nothing can be split, so what is as long as the batch there is made
-// as long as the rows of one replica.
+// A tensor inside a loop cannot be split. So constants and shapes there that
+// are as long as the batch are made as long as the shard of one replica.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,22 +15,22 @@
 
 namespace graft {
 
-/// How many times as large as the rows of one of \p Replicas the size \p D is
-/// in the single-device step.
+/// Returns how many times larger \p D is in the single-device step than on one
+/// of \p Replicas.
 int64_t timesLarger(const DimTable &Table, DimId D, unsigned Replicas);
 
-/// Gives the constant \p N, all of whose elements have one value, the rows of
-/// one of \p Replicas, makes it per-replica and records its value. False, and
-/// no change, if its elements differ.
+/// Resizes the constant \p N, all of whose elements are equal, to the rows of
+/// one of \p Replicas, makes it per-replica and records its old value. Returns
+/// false, and changes nothing, if its elements differ.
 bool shrinkSplat(Graph &G, NodeId N, const DimAnalysis &Dims,
                  unsigned Replicas);
 
-/// Makes the attribute statedShape() of \p N local.
-void localiseShape(Graph &G, NodeId N, const DimAnalysis &Dims,
+/// Makes the attribute statedShape() of \p N local; returns true if that
+/// changes it.
+bool localiseShape(Graph &G, NodeId N, const DimAnalysis &Dims,
                    unsigned Replicas);
 
-/// Returns the sizes that the attribute statedShape() of \p N says something
-/// of.
+/// Returns the sizes that the attribute statedShape() of \p N describes.
 std::optional<llvm::SmallVector<DimId, 4>>
 statedSizes(const Graph &G, const DimAnalysis &Dims, NodeId N);
 

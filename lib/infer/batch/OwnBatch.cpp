@@ -2,14 +2,14 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// With N replicas that each take a batch the step is the single-device step on
-// N batches, row by row. Sizes that the graph reads from shapes are those of
-// one replica, as after a split. Shapes in constants fit as they are. A number
-// that is the size of the batch, as the gradient of a mean over a static batch
-// has it, does not: the step on N batches has N times as many rows. Which
-// numbers those are cannot be seen, so every number that may be one is refused:
-// of what is multiplied and divided by, and of what is added to a variable,
-// such as a count of the rows. A variable that 1 is added to counts steps.
+// If each of N replicas reads a batch, the step is the single-device step on N
+// batches, row by row. Sizes that the graph reads from shapes are those of one
+// replica, as after a split. Shapes in constants fit as they are. A number that
+// is the batch size does not: the gradient of a mean over a static batch has
+// one, and the step on N batches has N times as many rows. The graph does not
+// show which numbers these are. So graft refuses every number that may be one:
+// a factor, a divisor, or a number that is added to a variable, such as a row
+// count. A variable to which 1 is added counts steps.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,7 +44,7 @@ giveOwnBatches(Graph &G, std::vector<Feed> &Feeds, DiagnosticEngine &Diags) {
     SmallVector<int64_t, 4> &List = Axes[F.At.Node];
     List.resize(std::max<size_t>(List.size(), F.At.Port + 1), -1);
     List[F.At.Port] = F.Axis;
-    // A number of rows that is the same for all, or at most that many?
+    // An unknown size may differ, unless QueueDequeueMany counts the rows.
     auto Shape = sourceShape(G, F.At);
     bool Many = G.opName(F.At.Node).starts_with(op::QueueDequeueMany);
     for (size_t I = 0; Shape && I < Shape->Dims.size(); ++I)
@@ -74,10 +74,10 @@ giveOwnBatches(Graph &G, std::vector<Feed> &Feeds, DiagnosticEngine &Diags) {
   for (auto &[N, List] : Axes) {
     G.setAttr(N, BatchAttr, encodeIntListAttr(List));
     G.node(N).Count = Copies::PerReplica;
-    // The queue is on one device, and who reads it is there, too.
+    // The queue is on one device, and so are the nodes that read it.
     G.node(N).Flags |= NF_FixedDevice;
-    // Who needs but one replica's, such as how many rows it has, takes those of
-    // the others, too: the step takes one batch of all.
+    // A run that needs the batch of one replica, such as its number of rows,
+    // also dequeues those of the others: the step takes one batch of each.
     if (!(When && !When->of(N).empty()) && !(Loops && Loops->givesInside(N)))
       G.node(N).Flags |= NF_Led;
     else
@@ -91,7 +91,8 @@ giveOwnBatches(Graph &G, std::vector<Feed> &Feeds, DiagnosticEngine &Diags) {
           "every replica takes its own batch: the step is that on all of them "
           "together, and a mean over the batch is over N times as many rows");
   }
-  // A replica may get the first element of one and the second of the other.
+  // A replica may get the first element of one source and the second of the
+  // other.
   if (Reads.size() > 1)
     Diags.unproved(
         "batch", G.name(Reads[1]),
@@ -104,8 +105,8 @@ giveOwnBatches(Graph &G, std::vector<Feed> &Feeds, DiagnosticEngine &Diags) {
   return Reads;
 }
 
-/// The number that every element of \p E is, if constants say so; \p At is the
-/// first of them.
+/// Returns the number that every element of \p E is, if constants say so; \p At
+/// is the first of these constants.
 static std::optional<double> numberAt(const Graph &G, Endpoint E, NodeId &At,
                                       unsigned Depth = 8) {
   StringRef Op = G.opName(E.Node);
@@ -167,7 +168,7 @@ bool checkOwnBatches(Graph &G, const VariableIndex &Vars,
     }
   }
   spreadCopies(G, Vars, std::move(Sizes));
-  // The size of the batch, or of all its elements.
+  // The number may be the batch size, or the number of all its elements.
   auto MayBeSize = [&](double Number) {
     double Times = Number / static_cast<double>(Rows);
     return Times >= 0.5 && std::abs(Times - std::round(Times)) <= 1e-5 * Times;
@@ -204,7 +205,7 @@ bool checkOwnBatches(Graph &G, const VariableIndex &Vars,
     for (Endpoint E : G.dataInputs(N)) {
       NodeId At = NoNode;
       auto Number = numberAt(G, E, At);
-      // Or one over that.
+      // The reciprocal of a size is one as well.
       if (Number && *Number != 0 &&
           (MayBeSize(std::abs(*Number)) || MayBeSize(1 / std::abs(*Number))))
         return Refuse(At);

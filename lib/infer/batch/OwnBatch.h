@@ -12,18 +12,19 @@
 
 namespace graft {
 
-/// Makes the reads of queues and iterators among \p Feeds that hold the batch
+/// Makes those reads of queues and iterators among \p Feeds that hold the batch
 /// per-replica, and takes them out of \p Feeds. The step is then that of the
-/// batches of all replicas together. Returns the reads; nothing after an error:
-/// there is no such read.
+/// batches of all replicas together. Returns the reads, or nothing after an
+/// error: there is no such read.
 std::optional<std::vector<NodeId>>
 giveOwnBatches(Graph &G, std::vector<Feed> &Feeds, DiagnosticEngine &Diags);
 
-/// Whether the step on all those batches together is what was meant: a graph
-/// for a batch of a fixed size has that size in it as a number, which then is
-/// the size of one replica's batch only. \p Reads and what depends on them are
-/// per-replica. Says what is in the way. The constants that hold sizes of the
-/// batch as shapes become per-replica, and what depends on them.
+/// Checks that the step on all those batches together is the one that was
+/// meant, and reports what prevents it. A graph for a fixed batch size contains
+/// that size as a number, which is then the size of one replica's batch only.
+/// \p Reads and all nodes that depend on them are per-replica. Constants that
+/// hold sizes of the batch as shapes become per-replica, and so do the nodes
+/// that depend on them.
 bool checkOwnBatches(Graph &G, const VariableIndex &Vars,
                      llvm::ArrayRef<NodeId> Reads, DiagnosticEngine &Diags);
 

@@ -2,23 +2,23 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A loss with sampled classes looks up the weights of the labels and those of
-// the sampled classes in one go, and takes the two apart again:
+// A loss with sampled classes looks up the weights of the labels and of the
+// sampled classes by one op, and slices the two apart again:
 //
 //     all = ConcatV2(labels, sampled)    [B + S]
 //     rows = GatherV2(w, all)            [B + S, d]
 //     true = Slice(rows, 0, B), others = Slice(rows, B, -1)
 //
-// What is as long as the batch and some more cannot be split. So all of this
-// exists once, for the whole batch, with the sizes that it takes and with the
-// gradient of the lookup. The sampler does so too: the classes that it draws
-// are those of the whole batch. The rows that are the batch are split; what is
-// computed of them, and of the others, is per-replica as ever.
+// A tensor that is longer than the batch cannot be split. So these nodes are
+// unreplicated and work on the whole batch, and so are the sizes that they take
+// and the gradient of the lookup. The sampler is unreplicated, too: it draws
+// the classes of the whole batch. The rows that are the batch are split; nodes
+// that compute from them, and from the others, stay per-replica.
 //
 //     all = ConcatV2(_FromReplicas(labels), sampled)
 //     true/split = _ToReplicas(true)
 //
-// Nothing here has to be right for a result to be: what exists once reads true
+// The result does not rely on these choices: an unreplicated node reads global
 // values, or merge-fetches says that it does not.
 //
 //===----------------------------------------------------------------------===//
@@ -50,9 +50,9 @@ enum class Role : uint8_t {
   TakesPart,
   Measures,   ///< Gives sizes of a tensor.
   Calculates, ///< Gives sizes when it reads sizes.
-  Is,         ///< Number, without inputs.
+  Is,         ///< A number, without inputs.
   Pads,
-  Carries, ///< Rows, as those that calculate and join do.
+  Carries, ///< Computes rows from rows, as Calculates and Joins do.
 };
 
 Role roleOf(StringRef Op) {
@@ -108,16 +108,16 @@ private:
   std::vector<Role> Roles; ///< By op.
   bool Samples = false, LooksUp = false, Joins = false;
   std::optional<DimAnalysis> Dims;
-  SmallVector<NodeId, 2> Roots; ///< What joins.
+  SmallVector<NodeId, 2> Roots; ///< Nodes that join indices.
   SmallVector<NodeId, 2> Samplers;
   SetVector<NodeId> Once;
-  SetVector<NodeId> Sizes;       ///< Those of Once that others take sizes from.
-  SmallVector<Endpoint, 4> Rows; ///< To be split.
+  SetVector<NodeId> Sizes;       ///< The nodes of Once that compute sizes.
+  SmallVector<Endpoint, 4> Rows; ///< The tensors to split.
   DenseMap<NodeId, bool> Padded;
   DenseMap<std::pair<NodeId, uint32_t>, Endpoint> Merged;
 };
 
-/// Samplers, and what joins indices that are looked up.
+/// Finds the samplers, and the nodes that concatenate indices for lookups.
 void SampledRows::findRoots() {
   SetVector<NodeId> Found;
   for (NodeId N = 0; N < G.size(); ++N) {
@@ -136,7 +136,8 @@ void SampledRows::findRoots() {
   Roots = Found.takeVector();
 }
 
-/// Whether \p N joins vectors along axis 0: those of the batch and others.
+/// Returns true if \p N concatenates vectors along axis 0, some with rows of
+/// the batch and some with others.
 bool SampledRows::joinsOthers(NodeId N) const {
   unsigned Count = G.node(N).NumData - 1;
   auto Axis = Dims->numbers(G.input(N, Count));
@@ -152,14 +153,14 @@ bool SampledRows::joinsOthers(NodeId N) const {
   return Any && Others;
 }
 
-/// Marks \p Root and what is made of it, up to its parts.
+/// Marks \p Root and the nodes that use it, up to those that take its parts.
 void SampledRows::follow(NodeId Root) {
   SmallVector<NodeId, 16> Work{Root};
   while (!Work.empty()) {
     NodeId N = Work.pop_back_val();
     if (Vars.isUpdate(G, N) || G.opDef(N) == nullptr || !Once.insert(N))
       continue;
-    // A number that sums up, such as a norm, is what anyone may read.
+    // Every node may read a scalar that sums up rows, such as a norm.
     auto Shape = Dims->shape({N, 0});
     if (Shape && Shape->empty() && isFloating(G.outputType(N, 0)))
       continue;
@@ -176,8 +177,8 @@ void SampledRows::follow(NodeId Root) {
   }
 }
 
-/// Marks what leads from the gradients of parts, which are padded with zeros to
-/// the rows of all parts, to \p N. False if there is no such thing.
+/// Marks the nodes that lead from gradients of parts to \p N. Zeros pad these
+/// gradients to the rows of all parts. Returns false if there are none.
 bool SampledRows::carriesPadded(NodeId N, unsigned Depth) {
   auto [It, New] = Padded.try_emplace(N, false);
   if (!New || Depth > 16)
@@ -193,9 +194,9 @@ bool SampledRows::carriesPadded(NodeId N, unsigned Depth) {
   return Padded[N] = Any;
 }
 
-/// Marks the gradients that go with indices that are marked.
+/// Marks the gradients that belong to marked indices.
 void SampledRows::takeGradients() {
-  // More are marked meanwhile.
+  // The loop adds nodes to Once.
   size_t Next = 0;
   while (Next < Once.size()) {
     NodeId N = Once[Next++];
@@ -212,8 +213,8 @@ void SampledRows::takeGradients() {
   }
 }
 
-/// Whether \p N gives nothing but sizes, \p OfBatch among them. What is in
-/// \p Seen was asked before.
+/// Returns true if \p N computes only sizes; sets \p OfBatch if one is a size
+/// of the batch. The nodes in \p Seen were visited before.
 bool SampledRows::isSize(NodeId N, DenseSet<NodeId> &Seen, bool &OfBatch) {
   if (!Seen.insert(N).second)
     return true;
@@ -243,8 +244,9 @@ bool SampledRows::isSize(NodeId N, DenseSet<NodeId> &Seen, bool &OfBatch) {
   }
 }
 
-/// Marks what gives sizes of the batch to what is marked. False if others take
-/// them as well, who need those of a replica.
+/// Marks the nodes from which marked nodes take sizes of the batch. Returns
+/// false if other nodes take them as well, because these need per-replica
+/// sizes.
 bool SampledRows::takeSizes() {
   for (size_t I = 0; I < Once.size(); ++I)
     for (Endpoint E : G.dataInputs(Once[I])) {
@@ -263,7 +265,7 @@ bool SampledRows::takeSizes() {
   });
 }
 
-/// All rows of \p E, of which each replica has some.
+/// Returns all rows of \p E, of which each replica has some.
 Endpoint SampledRows::whole(Endpoint E) {
   if (G.node(E.Node).Kind == Inserted::Split)
     return G.input(E.Node, 0);
@@ -281,7 +283,8 @@ Endpoint SampledRows::whole(Endpoint E) {
 }
 
 void SampledRows::keep() {
-  // What measures, or joins, the rows of the batch reads those of all replicas.
+  // Nodes that measure, concatenate or sample rows of the batch read the rows
+  // of all replicas.
   SmallVector<std::tuple<NodeId, unsigned, Endpoint>, 8> Reads;
   for (NodeId N : Once) {
     bool ReadsRows = role(N) == Role::Joins || role(N) == Role::Samples ||

@@ -13,9 +13,9 @@
 
 namespace graft {
 
-/// Marks samplers of candidates, and lookups by the numbers of the batch joined
-/// with others, as what exists once. \p Split splits what has a row for each
-/// row of the batch along axis 0.
+/// Marks candidate samplers as unreplicated, and lookups by indices of the
+/// batch concatenated with other indices. \p Split splits a tensor that has a
+/// row for each row of the batch along axis 0.
 void keepSampledOnce(Graph &G, const VariableIndex &Vars,
                      llvm::function_ref<void(Endpoint)> Split);
 

@@ -3,20 +3,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A sparse tensor is three dense ones, none of which has a row for each row of
-// the batch: to split one along its axis 0 would be wrong. So what is made of
-// them exists once, for the whole batch. Where it gives dense rows these are
-// the batch, and are split; what it reads of the replicas, such as the gradient
-// of those rows, is merged as for every op that exists once.
+// the batch: a split along axis 0 would be wrong. So the nodes that use them
+// are unreplicated and work on the whole batch. Dense rows that they make are
+// the batch, and are split. Values that they read of the replicas, such as the
+// gradient of those rows, are merged as for every unreplicated op.
 //
 //     y = SparseTensorDenseMatMul(i, v, s, w)
 //     h = Tanh*(y/split)                      y/split = _ToReplicas(y) axis=0
 //     g = SparseTensorDenseMatMul(i, v, s, _FromReplicas(dy)) adjoint_a
 //
-// So it is with a ragged tensor: values, and what says which of them belong to
-// a row. Sums of segments are the dense rows that it gives.
+// The same holds for a ragged tensor: its values, and the tensors that assign
+// them to rows. Its dense rows are the sums of segments.
 //
-// Where nothing reads them but products with matrices, and what makes a dense
-// tensor of them, replicas read the entries of their rows instead
+// If only matrix products and conversions to a dense tensor read a sparse
+// tensor, each replica reads the entries of its rows instead
 // (lib/program/forms/EntrySlice.h).
 //
 //===----------------------------------------------------------------------===//
@@ -40,14 +40,14 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-/// Where an op takes the parts of a sparse tensor. Losses of sequences need no
-/// shape.
+/// The inputs of an op that are the parts of a sparse tensor. Losses of
+/// sequences need no shape.
 struct SparseArguments {
   int Indices = -1, Values = -1, Shape = -1;
 };
 
-/// The sparse tensors that an op takes, called alike: `a_indices`, `a_values`
-/// and `a_shape`.
+/// Returns the sparse tensors that an op takes. Their inputs have names alike:
+/// `a_indices`, `a_values` and `a_shape`.
 SmallVector<SparseArguments, 2> sparseArguments(const OpDef *Def) {
   if (!Def)
     return {};
@@ -82,8 +82,8 @@ SmallVector<SparseArguments, 2> sparseArguments(const OpDef *Def) {
   return Found;
 }
 
-/// Whether output 0 of \p N has a dense row for each row of a sparse tensor, or
-/// for each segment.
+/// Returns true if output 0 of \p N has a dense row for each row of a sparse
+/// tensor, or for each segment.
 bool givesRows(const Graph &G, NodeId N) {
   StringRef Op = G.opName(N);
   if (Op == op::SparseTensorDenseMatMul)
@@ -98,9 +98,9 @@ bool givesRows(const Graph &G, NodeId N) {
       .Default(false);
 }
 
-/// Of an op that adds rows up by the first column of a sparse tensor's indices,
-/// as embedding_lookup_sparse does: those indices. An invalid endpoint if it
-/// does nothing of the kind.
+/// If \p N sums rows by the first column of a sparse tensor's indices, as
+/// embedding_lookup_sparse does, returns those indices; else an invalid
+/// endpoint.
 Endpoint indicesOfSegments(const Graph &G, NodeId N) {
   if (!givesRows(G, N) || !G.opName(N).contains("Segment"))
     return {};
@@ -111,14 +111,14 @@ Endpoint indicesOfSegments(const Graph &G, NodeId N) {
   return G.isOp(E.Node, op::StridedSlice) ? G.input(E.Node, 0) : Endpoint{};
 }
 
-/// What has a value for each of the rows that \p N adds up: numbers of rows of
-/// a table, and weights.
+/// Returns the tensors with a value for each of the rows that \p N sums: row
+/// numbers of a table, and weights.
 SmallVector<Endpoint, 4> valuesOfSegments(const Graph &G, NodeId N) {
   SmallVector<Endpoint, 4> Found;
   DenseSet<NodeId> Seen;
   SmallVector<Endpoint, 8> Work = {
       G.input(N, G.opName(N).starts_with("Sparse") ? 1 : 0)};
-  // What lookups put between is a dozen of nodes.
+  // A lookup puts about a dozen nodes in between.
   constexpr unsigned Most = 64;
   while (!Work.empty() && Seen.size() < Most) {
     Endpoint E = Work.pop_back_val();
@@ -138,7 +138,7 @@ SmallVector<Endpoint, 4> valuesOfSegments(const Graph &G, NodeId N) {
   return Found;
 }
 
-/// The ParseExample of fed records that make sparse tensors.
+/// Returns the ParseExample nodes that make sparse tensors from fed records.
 std::vector<NodeId> sparseParsers(const Graph &G, ArrayRef<Feed> Feeds) {
   std::vector<NodeId> Parsers;
   for (const Feed &F : Feeds) {
@@ -158,7 +158,7 @@ std::vector<NodeId> sparseParsers(const Graph &G, ArrayRef<Feed> Feeds) {
   return Parsers;
 }
 
-/// Whether \p F is of that rank, and nothing is known of its first dimension.
+/// Returns true if \p F has that rank and an unknown first dimension.
 bool hasUnknownRows(const Graph &G, const Feed &F, size_t Rank) {
   auto Shape = sourceShape(G, F.At);
   return Shape && !Shape->UnknownRank && Shape->Dims.size() == Rank &&
@@ -192,8 +192,7 @@ void findSparseFeeds(const Graph &G, std::vector<Feed> &Feeds) {
       continue;
     for (SparseArguments A : Arguments[G.node(N).Op]) {
       Feed *Indices = FeedAt(N, A.Indices), *Values = FeedAt(N, A.Values);
-      // An output's shape may be a constant; indices and values belong
-      // together.
+      // The shape may be a constant; indices and values belong together.
       if (!Indices || !Values)
         continue;
       for (Feed *F : {Indices, Values, FeedAt(N, A.Shape)})
@@ -211,21 +210,21 @@ void findSparseFeeds(const Graph &G, std::vector<Feed> &Feeds) {
 
 namespace {
 
-/// Where an op takes values that it combines by segment: their segments, and
-/// how many there are.
+/// The inputs of an op that combines values by segment: the values, their
+/// segments, and the number of segments.
 struct SegmentArguments {
   int Values = -1, Ids = -1, Count = -1;
 };
 
-/// Returns the value that \p E has under another name or as another type.
+/// Returns the tensor that \p E only renames or casts.
 Endpoint sameNumbers(const Graph &G, Endpoint E) {
   while (G.isOp(E.Node, op::Cast) || G.isOp(E.Node, op::Identity))
     E = G.input(E.Node, 0);
   return E;
 }
 
-/// Returns what \p N combines by segment, unless that are repetitions of a
-/// value.
+/// Returns the inputs that \p N combines by segment, or nothing if the segments
+/// are the repetitions of a value.
 std::optional<SegmentArguments> segmentArguments(const Graph &G, NodeId N) {
   const OpDef *Def = G.opName(N).contains("Segment") ? G.opDef(N) : nullptr;
   SegmentArguments A;
@@ -244,8 +243,8 @@ std::optional<SegmentArguments> segmentArguments(const Graph &G, NodeId N) {
   return A;
 }
 
-/// Calls \p Do with each operand of \p N, an op on ragged tensors, and whether
-/// it parts values (or else is values).
+/// Calls \p Do with each operand of \p N, an op on ragged tensors, that
+/// partitions values (Parts) or is values.
 void forEachRaggedOperand(const Graph &G, NodeId N,
                           function_ref<void(Endpoint, bool Parts)> Do) {
   const OpDef *Def = G.opName(N).contains("Ragged") ? G.opDef(N) : nullptr;
@@ -263,7 +262,7 @@ void forEachRaggedOperand(const Graph &G, NodeId N,
   }
 }
 
-/// Returns the nodes that compute integers of \p From, each from integers.
+/// Returns the nodes that compute integers from \p From, through integers only.
 BitVector integersOf(const Graph &G, ArrayRef<Endpoint> From) {
   BitVector Found(G.size());
   SmallVector<Endpoint, 16> Work(From);
@@ -283,7 +282,7 @@ BitVector integersOf(const Graph &G, ArrayRef<Endpoint> From) {
   return Found;
 }
 
-/// Finds the feeds that part values, and those of the values.
+/// Finds the feeds that partition values, and the feeds of the values.
 class RaggedFinder {
 public:
   RaggedFinder(const Graph &G, std::vector<Feed> &Feeds) : G(G), Feeds(Feeds) {
@@ -306,9 +305,9 @@ private:
   const Graph &G;
   std::vector<Feed> &Feeds;
   DenseMap<std::pair<NodeId, uint32_t>, Feed *> ByTensor;
-  std::vector<Endpoint> Partitions; ///< What parts values.
-  std::vector<Endpoint> Values;     ///< That are parted.
-  /// Fed segments, and fed numbers that look up the values.
+  std::vector<Endpoint> Partitions; ///< The tensors that partition values.
+  std::vector<Endpoint> Values;     ///< The partitioned values.
+  /// Fed segments, and the fed row numbers that look up their values.
   std::vector<std::pair<Feed *, SmallVector<Feed *, 2>>> Fed;
 };
 
@@ -319,8 +318,8 @@ Feed *RaggedFinder::feedOf(Endpoint E, size_t Rank) const {
   return F && hasUnknownRows(G, *F, Rank) ? F : nullptr;
 }
 
-/// Returns what \p N subtracts from its own next elements: row splits, of which
-/// that are the lengths of rows.
+/// Returns the row splits from which \p N computes the lengths of rows: it
+/// subtracts them from their own next elements.
 Endpoint RaggedFinder::lengthsOf(NodeId N) const {
   auto Slice = [&](unsigned I, int64_t Begin, int64_t End) {
     Endpoint E = G.input(N, I);
@@ -342,8 +341,8 @@ Endpoint RaggedFinder::lengthsOf(NodeId N) const {
   return Next == Slice(1, 0, -1) ? Next : Endpoint{};
 }
 
-/// Returns what \p N adds up, from 0 on: row lengths, of which that are the row
-/// splits.
+/// Returns the row lengths from which \p N computes row splits: it adds them
+/// up, from 0 on.
 Endpoint RaggedFinder::countedBy(NodeId N) const {
   if (!G.isOp(N, op::ConcatV2) || G.node(N).NumData != 3 ||
       isFloating(G.outputType(N, 0)))
@@ -365,7 +364,7 @@ void RaggedFinder::parts(Endpoint E) {
 }
 
 void RaggedFinder::segments(NodeId N, const SegmentArguments &A) {
-  // So many segments whatever is fed are no rows of a batch.
+  // A constant number of segments is no number of rows of a batch.
   if (A.Count >= 0 &&
       G.isOp(sameNumbers(G, G.input(N, A.Count)).Node, op::Const))
     return;
@@ -378,7 +377,7 @@ void RaggedFinder::segments(NodeId N, const SegmentArguments &A) {
     Fed.push_back({Ids, std::move(Its)});
 }
 
-/// Returns what sizes are if all that may be rows are.
+/// Returns the sizes if each axis that may hold rows of the batch does.
 DimAnalysis RaggedFinder::sizes() const {
   DimOptions Options;
   Options.Unpatched = true;
@@ -393,8 +392,9 @@ DimAnalysis RaggedFinder::sizes() const {
   return DimAnalysis(G, topologicalOrder(G), Options);
 }
 
-/// Of feeds that have as many rows as there are values none has rows of the
-/// batch. Where the segments are fed, only if no other feed has as many.
+/// Marks feeds with as many rows as there are values: these rows are not those
+/// of the batch. If the segments are fed, marks them and their values only if
+/// no other feed has as many rows.
 void RaggedFinder::settle() {
   DimAnalysis Dims = sizes();
   auto RowsOf = [&](Endpoint E) -> std::optional<DimId> {
@@ -470,7 +470,7 @@ void findRaggedFeeds(const Graph &G, std::vector<Feed> &Feeds) {
 namespace {
 
 /// Returns the nodes that combine the values of ragged \p Feeds to a row for
-/// each row of the batch, and not to what is combined once more.
+/// each row of the batch, if no further node combines the result again.
 BitVector rowsOfRagged(const Graph &G, ArrayRef<Feed> Feeds) {
   BitVector Rows(G.size());
   SmallVector<Endpoint, 4> Parting;
@@ -529,8 +529,8 @@ BitVector rowsOfRagged(const Graph &G, ArrayRef<Feed> Feeds) {
   return Rows;
 }
 
-/// The sparse tensor that \p N takes, if it works on rows of one: what else it
-/// takes has no entries.
+/// Returns the sparse tensor that \p N takes, if \p N works on its rows. Its
+/// other inputs have no entries.
 std::optional<SparseArguments> takesEntries(const Graph &G, NodeId N) {
   if (G.isOp(N, op::SparseTensorDenseMatMul))
     return SparseArguments{0, 1, 2};
@@ -539,8 +539,7 @@ std::optional<SparseArguments> takesEntries(const Graph &G, NodeId N) {
   return std::nullopt;
 }
 
-/// Looks for the sparse tensors of which only the rows of a replica are needed
-/// there.
+/// Finds the sparse tensors of which each replica needs only its rows.
 class EntryFinder {
 public:
   EntryFinder(const Graph &G, std::vector<Feed> &Feeds) : G(G) {
@@ -565,14 +564,14 @@ private:
   const Graph &G;
   DenseMap<std::pair<NodeId, uint32_t>, Feed *> Fed;
   std::vector<NodeId> Roots; ///< The feeds that follow the batch.
-  BitVector OfBatch;         ///< What is made of them.
-  DenseSet<NodeId> Entries;  ///< What takes entries.
-  /// By indices. One without indices is none.
+  BitVector OfBatch;         ///< The nodes that depend on Roots.
+  DenseSet<NodeId> Entries;  ///< The ops that take entries.
+  /// By indices. An element without indices does not count.
   MapVector<std::pair<NodeId, uint32_t>, SparseFeed> Found;
 };
 
-/// Whether entries are behind \p N what they are before it, or a function of
-/// the value of each.
+/// Returns true if \p N passes entries on, or computes a function of the value
+/// of each.
 bool EntryFinder::passes(NodeId N, Part Of) const {
   if (G.node(N).NumData != 1)
     return false;
@@ -588,8 +587,8 @@ Endpoint EntryFinder::rootOf(Endpoint E, Part Of) const {
   return E;
 }
 
-/// Whether dense rows that are made of \p E are made by such ops only. What
-/// else reads it is computed once, on the whole.
+/// Returns true if only ops of Entries make dense rows from \p E. Other readers
+/// are unreplicated and read the whole tensor.
 bool EntryFinder::onlyEntries(Endpoint E, Part Of) const {
   SmallVector<Endpoint, 16> Work{E};
   DenseSet<NodeId> Seen;
@@ -620,7 +619,7 @@ void EntryFinder::add(NodeId N, const SparseArguments &A) {
            S = rootOf(G.input(N, A.Shape), Shape);
   auto [It, New] = Found.try_emplace({I.Node, I.Port});
   SparseFeed &F = It->second;
-  // A matrix that is multiplied by rows of the batch has a column for each.
+  // A matrix that is multiplied by rows of the batch has a column for each row.
   bool IsSquare = G.isOp(N, op::SparseTensorDenseMatMul) &&
                   !G.boolAttr(N, "adjoint_a").value_or(false) &&
                   OfBatch[G.input(N, 3).Node];
@@ -634,7 +633,7 @@ void EntryFinder::add(NodeId N, const SparseArguments &A) {
     F.Indices = {};
   if (Fits)
     Entries.insert(N);
-  // Of the shape that this op takes.
+  // The first use of the shape on the way to this op.
   Use Last{N, static_cast<unsigned>(A.Shape)};
   for (Endpoint E = G.input(N, A.Shape); E != S; E = G.input(E.Node, 0))
     Last = {E.Node, 0};
@@ -670,7 +669,7 @@ std::vector<SparseFeed> EntryFinder::run() {
         Times[{F.Values.Node, F.Values.Port}] != 1 ||
         !onlyEntries(F.Indices, Indices) || !onlyEntries(F.Values, Values))
       continue;
-    // Who reads the shape of a feed reads it for its rows.
+    // All users of a fed shape read it for its rows.
     if (feedOf(F.Shape) && Times[{F.Shape.Node, F.Shape.Port}] == 1) {
       auto All = G.uses(F.Shape.Node);
       F.OfShape.assign(All.begin(), All.end());
@@ -711,7 +710,7 @@ std::vector<SparseRows> keepSparseOnce(Graph &G, const VariableIndex &Vars,
     if (F.Sparse && !F.InRows)
       Follow(F.At.Node, F.At.Port);
   for (NodeId N : sparseParsers(G, Feeds)) {
-    // It reads what is fed, not the rows of a replica.
+    // The parser reads the whole feed, not the shard of a replica.
     G.setInput(N, 0, G.input(G.input(N, 0).Node, 0));
     G.setBoolAttr(N, OnceAttr, true);
     unsigned First = firstDenseFeature(G, N);
@@ -740,7 +739,7 @@ std::vector<SparseRows> keepSparseOnce(Graph &G, const VariableIndex &Vars,
       Rows.push_back({{N, 1}, 1});
       continue;
     }
-    // Which rows are empty is said of each row.
+    // Output 2 says for each row if it is empty.
     bool Fills = G.isOp(N, op::SparseFillEmptyRows);
     if (Fills)
       Rows.push_back({{N, 2}, 0});

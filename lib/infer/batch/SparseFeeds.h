@@ -12,36 +12,35 @@
 
 namespace graft {
 
-/// Says of the feeds that are the indices, the values and the shape of a sparse
-/// tensor that they are: an op takes them as such. Those that the user named
-/// are left alone.
+/// Marks the feeds that an op takes as the indices, the values and the shape of
+/// a sparse tensor. Feeds that the user named are left alone.
 void findSparseFeeds(const Graph &G, std::vector<Feed> &Feeds);
 
-/// Says of the feeds that part the values of a ragged tensor (row splits, row
-/// lengths, the row of each value), and of those values, that they are sparse:
-/// neither has a row for each row of the batch. Ops that read them tell.
+/// Marks the feeds that partition the values of a ragged tensor (row splits,
+/// row lengths, the row of each value), and those values, as sparse: neither
+/// has a row for each row of the batch. The ops that read them show it.
 void findRaggedFeeds(const Graph &G, std::vector<Feed> &Feeds);
 
-/// A dense value that is made of a sparse one, and its axis of rows.
+/// A dense value that is made from a sparse one, and its axis of rows.
 struct SparseRows {
   Endpoint At;
   int Axis;
 };
 
-/// A sparse tensor that is fed, of which each replica can do with the entries
-/// of its rows: only what works on these reads them.
+/// A fed sparse tensor that only ops on entries read, so that each replica
+/// needs just the entries of its rows.
 struct SparseFeed {
   Endpoint Indices, Values, Shape;
-  /// The uses of Shape that replicas have to read theirs of.
+  /// The uses of Shape that must read the shape of a replica's rows.
   std::vector<Use> OfShape;
 };
 
-/// Finds them, and says of the feeds that they are.
+/// Finds the feeds of such sparse tensors and marks them as Feed::InRows.
 std::vector<SparseFeed> sparseFeedsInRows(const Graph &G,
                                           std::vector<Feed> &Feeds);
 
-/// Marks what is made of the other sparse \p Feeds as what exists once, up to
-/// the dense rows that it gives. Returns those, to be split.
+/// Marks the nodes that use the other sparse \p Feeds as unreplicated, up to
+/// the dense rows that they make. Returns those rows, to be split.
 std::vector<SparseRows> keepSparseOnce(Graph &G, const VariableIndex &Vars,
                                        llvm::ArrayRef<Feed> Feeds);
 

@@ -1,4 +1,4 @@
-//===- lib/infer/batch/SpreadCopies.cpp - who runs per replica --*- C++ -*-===//
+//===- lib/infer/batch/SpreadCopies.cpp - per-replica nodes -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -19,7 +19,7 @@ bool spreadCopies(Graph &G, const VariableIndex &Vars,
                   std::vector<NodeId> Work) {
   bool Any = false;
   std::unique_ptr<LoopInfo> Loops = LoopInfo::find(G);
-  DenseSet<NodeId> Nests; ///< By their first node.
+  DenseSet<NodeId> Nests; ///< The visited loops, by their first node.
   auto Mark = [&](NodeId N) {
     if (G.node(N).Count == Copies::PerReplica)
       return;
@@ -38,7 +38,7 @@ bool spreadCopies(Graph &G, const VariableIndex &Vars,
     NodeId N = Work.back();
     Work.pop_back();
     if (Loops) {
-      // A loop is run by every replica or by none, and with what it uses.
+      // Every replica runs a loop and what it uses, or none does.
       ArrayRef<NodeId> Nest = Loops->nest(N);
       if (!Nest.empty() && Nests.insert(Nest.front()).second)
         for (NodeId Other : Nest)
@@ -51,7 +51,7 @@ bool spreadCopies(Graph &G, const VariableIndex &Vars,
       if (U.Index >= G.node(U.User).NumData)
         return;
       if (G.node(U.User).Count == Copies::PerReplica) {
-        // A Switch that its predicate made so still has updates behind it.
+        // A Switch that its predicate made per-replica still leads to updates.
         if (Vars.anySwitched() && U.Index == 0 &&
             Vars.variableOf({U.User, 0}) != NoNode)
           Work.push_back(U.User);

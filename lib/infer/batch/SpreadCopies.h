@@ -1,4 +1,4 @@
-//===- lib/infer/batch/SpreadCopies.h - who runs per replica ----*- C++ -*-===//
+//===- lib/infer/batch/SpreadCopies.h - per-replica nodes -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -13,11 +13,11 @@
 
 namespace graft {
 
-/// Marks the users of what is in \p Work, and theirs, as per-replica: a node
-/// with a per-replica input is per-replica, and so are all nodes of its loop
-/// and the arrays and stacks that it uses. Ops that may exist only once stop
-/// it, and so do updates of a variable that exists once. Returns whether
-/// anything was marked.
+/// Marks the direct and indirect users of the nodes in \p Work as per-replica.
+/// A node with a per-replica input is per-replica, and so are all nodes of its
+/// loop and the arrays and stacks that it uses. Ops that must be unreplicated
+/// stop the walk, and so do updates of an unreplicated variable. Returns true
+/// if a node was marked.
 bool spreadCopies(Graph &G, const VariableIndex &Vars,
                   std::vector<NodeId> Work);
 

@@ -1,4 +1,4 @@
-//===- lib/infer/facts/Explain.cpp - why a type is what it is ---*- C++ -*-===//
+//===- lib/infer/facts/Explain.cpp - explanations of types ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -34,17 +34,17 @@ public:
       Assumed[Source] |= Bits;
   }
 
-  /// The line of \p N.
+  /// Returns the line of \p N.
   std::string line(NodeId N) const;
-  /// Adds the lines of \p N and of what it follows from to \p Out, see
-  /// explainType(). Returns how many nodes were found: without \p CountsRest
-  /// one more than \p MaxLines stands for all that are more.
+  /// Adds the lines of \p N and of the nodes that its type follows from to
+  /// \p Out, see explainType(). Returns the number of nodes that were found,
+  /// which stops at \p MaxLines + 1 without \p CountsRest.
   size_t chain(NodeId N, unsigned MaxLines, bool CountsRest, std::string &Out);
-  /// Whether input \p E bears on the type of its user.
+  /// Returns true if input \p E bears on the type of its user.
   bool matters(Endpoint E) const {
     return !Facts.Types.type(E).isTrue() || G.node(E.Node).Kind != Inserted::No;
   }
-  /// Whether the chain ends at \p N.
+  /// Returns true if the chain ends at \p N.
   bool isEnd(NodeId N) const { return G.node(N).Kind == Inserted::Split; }
 
 private:
@@ -59,12 +59,12 @@ private:
 
   const Graph &G;
   const ProgramFacts &Facts;
-  DenseMap<NodeId, uint8_t> Assumed; ///< Bits, where there are any.
-  /// Those that were asked for: many chains have a node.
+  DenseMap<NodeId, uint8_t> Assumed; ///< The bits of nodes that have any.
+  /// The lines that were asked for: a node may be in many chains.
   DenseMap<NodeId, std::string> Lines;
 };
 
-/// The type of output 0, and those of others that are not the same.
+/// Returns the type of output 0, and the types of other outputs that differ.
 std::string Explainer::types(NodeId N) const {
   unsigned Outputs = Facts.Dims.numOutputs(N);
   if (Outputs == 0)

@@ -1,4 +1,4 @@
-//===- lib/infer/facts/Explain.h - why a type is what it is -----*- C++ -*-===//
+//===- lib/infer/facts/Explain.h - explanations of types --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -13,24 +13,26 @@
 
 namespace graft {
 
-/// The node of a program that is called \p Name in the input, or, when there is
-/// none, the inserted node of that name; NoNode when there is neither.
+/// Returns the node that is called \p Name in the input or, if there is none,
+/// the inserted node of that name; NoNode if there is neither.
 NodeId findOrigin(const Graph &G, llvm::StringRef Name);
 
-/// How the replication type of \p N was inferred, a line for each node:
+/// Explains how the replication type of \p N was inferred, with a line for each
+/// node:
 ///
 ///     grad = MatMul: Partial(sum) k=1, because rule MatMul: input 0 'x/split'
 ///     is Sharded(0), ...
 ///
-/// The node comes first and then, breadth first, what made it not Replicated,
-/// up to the feeds that are split. After \p MaxLines nodes the rest is counted,
-/// which takes a walk over all of it, unless \p CountsRest is false.
+/// The line of \p N comes first. The lines of the inputs that bear on its type
+/// follow, breadth first, back to the feeds that are split. After \p MaxLines
+/// nodes the rest is only counted, which takes a walk over all of it, unless
+/// \p CountsRest is false.
 std::string explainType(const Graph &G, const ProgramFacts &Facts, NodeId N,
                         unsigned MaxLines = 20, bool CountsRest = true);
 
-/// The same of each of \p Nodes, one after the other. Of several it is said
-/// that there are more lines, and not how many: nothing is walked more than
-/// once for each line.
+/// Explains each of \p Nodes, one after the other. For several nodes the text
+/// says that there are more lines, but not how many: each walk stops at the
+/// last line.
 std::string explainTypes(const Graph &G, const ProgramFacts &Facts,
                          llvm::ArrayRef<NodeId> Nodes);
 

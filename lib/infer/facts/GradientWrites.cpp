@@ -1,4 +1,4 @@
-//===- lib/infer/facts/GradientWrites.cpp - what makes a step ---*- C++ -*-===//
+//===- lib/infer/facts/GradientWrites.cpp - writes of a step ----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -17,7 +17,7 @@ using namespace llvm;
 
 namespace graft {
 
-/// What is made of \p From.
+/// Returns, by node, whether it is in \p From or computed from it.
 static std::vector<bool> behind(const Graph &G, std::vector<NodeId> From) {
   std::vector<bool> Made(G.size());
   while (!From.empty()) {
@@ -76,7 +76,7 @@ GradientWrites GradientWrites::find(const Graph &G, const VariableIndex &Vars,
     Found.Runs[N] = true;
     Found.Writes.push_back(N);
   }
-  // What runs beside a write gives no first value.
+  // A node that runs together with a write assigns no initial value.
   std::vector<bool> Beside = Found.Runs;
   std::vector<NodeId> Work;
   for (NodeId N : Order)

@@ -1,9 +1,9 @@
-//===- lib/infer/facts/GradientWrites.h - what makes a step -----*- C++ -*-===//
+//===- lib/infer/facts/GradientWrites.h - writes of a step ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a training step is of a graph that says nothing of it: a run of a name
-// that writes a gradient to a variable.
+// Finds the training step of a graph that does not name it: a fetch whose run
+// writes a gradient to a variable.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,21 +17,22 @@
 namespace graft {
 
 struct GradientWrites {
-  /// \p Trained are variables, and \p IsCounted says of which the writes count.
+  /// Finds the writes. \p Trained are the trained variables. Only writes to
+  /// variables for which \p IsCounted returns true count.
   static GradientWrites find(const Graph &G, const VariableIndex &Vars,
                              llvm::ArrayRef<NodeId> Trained,
                              llvm::function_ref<bool(NodeId)> IsCounted);
 
-  /// An optimizer's op, or what a variable that is trained gets that is made of
-  /// what a step takes (feeds, draws, batches) and of what variables have.
+  /// Optimizer ops, and updates of trained variables whose value is computed
+  /// from inputs of the step (feeds, random draws, batches) and from variables.
   std::vector<NodeId> Writes;
-  /// What gives a variable that is trained a value that is not made of those
-  /// that are, and is run beside no write: its first one, or that of a
-  /// checkpoint.
+  /// Assignments of initial values, or values of a checkpoint, to trained
+  /// variables: the value is not computed from trained variables, and the
+  /// assignment does not run together with a write.
   std::vector<NodeId> Starts;
-  /// By node: to run it is to run one of Writes.
+  /// By node: running it runs one of Writes.
   std::vector<bool> Runs;
-  /// By node: it is inside a loop, where nothing can be run by itself.
+  /// By node: it is inside a loop, where no node can be run by itself.
   std::vector<bool> InLoop;
 };
 

@@ -1,11 +1,11 @@
-//===- lib/infer/facts/LocalFaults.cpp - what replicas cannot do alone ----===//
+//===- lib/infer/facts/LocalFaults.cpp - faults of one replica ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which of the nodes that no rule relates may fail on a replica: by what
-// LocalRuns.cpp says of sizes and numbers, op by op. That what is let run does
-// run is asked of TensorFlow for every op that has a rule
-// (test/conformance/exhaust).
+// Finds, op by op, the nodes that no rule relates and that may fail on a
+// replica, from the sizes and numbers that LocalRuns.cpp infers. For every op
+// with a rule, test/conformance/exhaust has TensorFlow check that the nodes
+// without a fault do run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,14 +26,15 @@ using namespace llvm;
 
 namespace graft {
 
-/// The size along \p Axis if it is known.
+/// Returns the size of \p E along \p Axis, if it is known.
 std::optional<Sym> LocalRuns::size(Endpoint E, unsigned Axis) const {
   auto Shape = Facts.Dims.shape(E);
   return Shape && Axis < Shape->size() ? Facts.Dims.table().sym((*Shape)[Axis])
                                        : std::nullopt;
 }
 
-/// How many rows a replica has along \p Axis, if the graph says so.
+/// Returns the number of rows that a replica has of \p E along \p Axis, if the
+/// graph states it.
 int64_t LocalRuns::knownRows(Endpoint E, unsigned Axis) const {
   auto Shape = Facts.Dims.shape(E);
   return IsStatic && Shape && Axis < Shape->size()
@@ -41,8 +42,8 @@ int64_t LocalRuns::knownRows(Endpoint E, unsigned Axis) const {
              : UnknownSize;
 }
 
-/// Whether axis \p Axis of \p E, or one that is not known (-1), may be as long
-/// as the rows of one replica.
+/// Returns true if axis \p Axis of \p E, or an unknown axis (-1), may be as
+/// long as the rows of one replica.
 bool LocalRuns::hasOwnAxis(Endpoint E, int Axis) const {
   if (auto Shape = Facts.Dims.shape(E); Shape && Axis >= 0) {
     uint8_t Known = 0;
@@ -54,8 +55,8 @@ bool LocalRuns::hasOwnAxis(Endpoint E, int Axis) const {
   return hasOwnSize(E);
 }
 
-/// Whether \p Index finds elements along \p Axis of \p Table on every replica
-/// if it does so in the single-device step.
+/// Returns true if the elements of \p Index are in range along \p Axis of
+/// \p Table on every replica if they are in the single-device step.
 bool LocalRuns::isOfRows(Endpoint Index, Endpoint Table, int Axis) const {
   if (!hasOwnAxis(Table, Axis) || Facts.Types.type(Index).Zero)
     return true;
@@ -69,13 +70,13 @@ bool LocalRuns::isOfRows(Endpoint Index, Endpoint Table, int Axis) const {
   return (bits(Index) & (OwnNumber | AllNumber)) == OwnNumber;
 }
 
-/// Lookups, and what goes to rows by number.
+/// Returns the fault of an op that reads or writes rows by index, or "".
 std::string LocalRuns::faultOfLookup(NodeId N) const {
   const IndexUse &Use = ruleAt(N).Looks;
   if (Use.Index < 0 || G.intAttr(N, "batch_dims").value_or(0) != 0)
     return "";
   auto Input = [&](unsigned I) { return G.input(N, I); };
-  // Along the first axes, as many as the indices have columns.
+  // Each column of the indices selects along one of the first axes.
   auto IsOfAll = [&](Endpoint Index, Endpoint Table) {
     auto Shape = Facts.Dims.shape(Index);
     auto Depth = Shape && !Shape->empty()
@@ -107,7 +108,7 @@ std::string LocalRuns::faultOfLookup(NodeId N) const {
                                  : Input(static_cast<unsigned>(Use.Table));
   bool Fits = Use.By == IndexUse::Columns ? IsOfAll(Index, Table)
                                           : isOfRows(Index, Table, Axis(Table));
-  // Not where they count those of what nobody knows of.
+  // Row numbers of another tensor may be out of range in a shard.
   if (Use.By == IndexUse::OtherRows && hasOwnAxis(Table, 0) &&
       !Facts.Types.type(Index).Zero && !Facts.Dims.numbers(Index))
     Fits = false;
@@ -116,8 +117,8 @@ std::string LocalRuns::faultOfLookup(NodeId N) const {
                 "out of its range at run time";
 }
 
-/// Whether elements \p Begin to \p Begin + \p Size are there along an axis of
-/// what \p N takes, as many rows as one replica has.
+/// Returns true if operand 0 of \p N surely has elements \p Begin to \p Begin +
+/// \p Size along \p Axis, the batch axis of a shard.
 bool LocalRuns::fitsInto(NodeId N, unsigned Axis, int64_t Begin,
                          int64_t Size) const {
   int64_t Known = knownRows(G.input(N, 0), Axis), End;
@@ -131,28 +132,28 @@ constexpr StringRef Uneven =
 constexpr StringRef TooShort =
     "takes a fixed number of rows, and a replica may have fewer";
 
-/// The one element of input \p I of \p N, if it is known.
+/// Returns the only element of input \p I of \p N, if it is known.
 std::optional<int64_t> LocalRuns::numberOf(NodeId N, unsigned I) const {
   auto V = Facts.Dims.numbers(G.input(N, I));
   return V && V->size() == 1 ? std::optional(V->front()) : std::nullopt;
 }
 
-/// Whether \p Parts parts that are equally long, of \p E along \p Axis, are
-/// parts of the rows of one replica, too.
+/// Returns true if a replica, too, can split \p E along \p Axis into \p Parts
+/// parts of equal length.
 bool LocalRuns::divides(Endpoint E, unsigned Axis, int64_t Parts) const {
   int64_t Known = knownRows(E, Axis);
   if (Parts <= 0 || (Known != UnknownSize && Known % Parts == 0))
     return true;
   auto S = size(E, Axis);
-  // Rows are along the first axis of what nothing else is known of.
+  // An axis of unknown size is taken to have the rows only if it is the first.
   if (!S)
     return Axis != 0 || !hasOwnAxis(E, 0);
   return !S->isLocal() || S->C % Parts == 0;
 }
 
-/// What cuts rows into parts.
+/// Returns the fault of an op that splits rows into parts, or "".
 std::string LocalRuns::faultOfSplit(NodeId N) const {
-  // (operand, axis) of what is cut.
+  // The tensor that is split.
   bool Even = G.isOp(N, op::Split), Parted = G.isOp(N, op::SplitV);
   Endpoint X = G.input(N, Even ? 1 : 0);
   if (G.isOp(N, op::BatchToSpace) || G.isOp(N, op::BatchToSpaceND)) {
@@ -185,7 +186,8 @@ std::string LocalRuns::faultOfSplit(NodeId N) const {
   int64_t Known = knownRows(X, Axis);
   if (!Parted)
     return Known == Parts ? "" : Uneven.str();
-  // Parts that are numbers take what is there, all but one of any size.
+  // Sizes that are numbers have to add up to the rows; one part of size -1
+  // takes the rest.
   auto Sizes = Facts.Dims.value(G.input(N, 1));
   if (!Sizes)
     return "";
@@ -204,13 +206,13 @@ std::string LocalRuns::faultOfSplit(NodeId N) const {
   return Fits ? "" : TooShort.str();
 }
 
-/// Parts of rows.
+/// Returns the fault of an op that takes some of the rows, or "".
 std::string LocalRuns::faultOfPart(NodeId N) const {
   const DimTable &Table = Facts.Dims.table();
   auto Shape = Facts.Dims.shape(G.input(N, 0));
   if (!Shape)
     return "";
-  // As many elements along the last axes as they say.
+  // The lengths of an FFT say how many elements it takes along the last axes.
   if (auto Lengths = G.opName(N).contains("RFFT")
                          ? Facts.Dims.numbers(G.input(N, 1))
                          : std::nullopt;
@@ -238,7 +240,7 @@ std::string LocalRuns::faultOfPart(NodeId N) const {
         return TooShort.str();
     }
   }
-  // Elements that are mirrored have to be there.
+  // A replica must have the elements that MirrorPad mirrors.
   if (G.isOp(N, op::MirrorPad)) {
     NodeId Of = G.input(N, 1).Node;
     auto Paddings = G.isOp(Of, op::Const) ? constValue(G, Of) : std::nullopt;
@@ -273,11 +275,11 @@ std::string LocalRuns::faultOfPart(NodeId N) const {
   return "";
 }
 
-/// Whether what a replica has of \p E may be whole rows of \p Target, one size
-/// of which is open.
+/// Returns true if the elements that a replica has of \p E may fill whole rows
+/// of \p Target, which has one open size (-1).
 bool LocalRuns::fillsRows(Endpoint E, ArrayRef<DimId> Target) const {
   auto Shape = Facts.Dims.shape(E);
-  // Rows of rows are fewer by more than the number of replicas.
+  // With two batch axes, a replica has fewer than 1/N of the elements.
   if (Shape && count_if(*Shape, [&](DimId D) {
                  auto S = Facts.Dims.table().sym(D);
                  return S && S->isLocal();
@@ -295,7 +297,8 @@ bool LocalRuns::fillsRows(Endpoint E, ArrayRef<DimId> Target) const {
   return !Shape || Elements % Row == 0;
 }
 
-/// Sizes that are given beside a tensor that must have them.
+/// Returns the fault of an op that takes the sizes of a tensor from another
+/// operand, or "".
 std::string LocalRuns::faultOfShape(NodeId N) const {
   const DimTable &Table = Facts.Dims.table();
   constexpr StringRef Fixed = "applies a size that does not scale with the "
@@ -311,7 +314,7 @@ std::string LocalRuns::faultOfShape(NodeId N) const {
     if (in(N, 0) & Rows && Target && To == 0 &&
         (!Open || !fillsRows(G.input(N, 0), *Target)))
       return Fixed.str();
-    // Axes that are repeated have one element.
+    // BroadcastTo repeats axes of one element only.
     auto X = Facts.Dims.shape(G.input(N, 0));
     if (G.isOp(N, op::BroadcastTo) && Target && X &&
         X->size() <= Target->size() &&
@@ -322,14 +325,15 @@ std::string LocalRuns::faultOfShape(NodeId N) const {
         }))
       return Fixed.str();
   }
-  // What gives the sizes of the rows in its last operand.
+  // Operand 0 has the sizes of the rows in the last operand.
   if (ruleAt(N).Is & trait::SizesOfRows) {
     auto Sizes = Facts.Dims.value(G.input(N, 0));
     Endpoint Rows = G.input(N, G.node(N).NumData - 1);
     auto Dy = size(Rows, 0);
     auto Batch =
         Sizes && !Sizes->empty() ? Table.sym(Sizes->front()) : std::nullopt;
-    // Of rows that nothing is known of: whether they may be those of a replica.
+    // If the number of rows is unknown, their origin tells whether they may be
+    // those of one replica.
     if (!Dy && Batch && Batch->isLocal() != hasOwnAxis(Rows, 0) &&
         (!Batch->isLocal() || !(bits(Rows) & OfRows)))
       return Fixed.str();
@@ -339,8 +343,8 @@ std::string LocalRuns::faultOfShape(NodeId N) const {
   return "";
 }
 
-/// Whether \p N, a loop or the begin of one, fills an empty list whose elements
-/// have a fixed size, which may be that of a static batch.
+/// Returns true if \p N, a loop or the Merge that begins one, takes an empty
+/// list whose constant element shape may contain the size of a static batch.
 bool LocalRuns::takesListOfAll(NodeId N) const {
   if (ruleAt(N).Type && !G.isOp(N, op::Merge))
     return false;
@@ -357,7 +361,8 @@ bool LocalRuns::takesListOfAll(NodeId N) const {
   });
 }
 
-/// What sizes follow that \p N compares with each other.
+/// Returns the OwnSize and AllSize bits of the sizes that \p N compares with
+/// each other.
 uint8_t LocalRuns::comparedSizes(NodeId N) const {
   const OpRule &Rule = ruleAt(N);
   bool OfAll = !Rule.Type || Rule.Is & trait::Elementwise;
@@ -372,8 +377,8 @@ uint8_t LocalRuns::comparedSizes(NodeId N) const {
   return Result;
 }
 
-/// Whether \p N compares the rows of one replica with a size of a tensor that
-/// is not made of any.
+/// Returns true if \p N compares the rows of one replica with a size of a
+/// tensor that is not computed from rows.
 bool LocalRuns::comparesUnknown(NodeId N) const {
   const OpRule &Rule = ruleAt(N);
   if (!Rule.Inputs.empty())
@@ -384,7 +389,7 @@ bool LocalRuns::comparesUnknown(NodeId N) const {
   uint16_t Mask = Aligned ? AllOperands : Rule.ComparedOperands;
   const DimTable &Table = Facts.Dims.table();
   auto Operands = G.dataInputs(N);
-  // All sizes but those that are added up.
+  // A concatenation compares all sizes but those along its axis.
   std::optional<int64_t> Joined;
   if (Rule.Is & trait::JoinsRows && !G.isOp(N, op::Pack)) {
     unsigned Axis = G.isOp(N, op::Concat) ? 0 : G.node(N).NumData - 1;
@@ -400,12 +405,13 @@ bool LocalRuns::comparesUnknown(NodeId N) const {
     auto Shape = Facts.Dims.shape(Operands[I]);
     if (!Shape)
       return !(in(N, I) & OfRows);
-    // The last axes go together.
+    // Broadcasting aligns the last axes.
     size_t At = Aligned ? Axis + Shape->size() - Rank : Axis;
     if (At >= Shape->size())
       return false;
-    // What is made of rows may have them, but for a number; where nothing is
-    // broadcast, but for rows that another condition selects.
+    // A tensor that is computed from rows may have the same rows, unless its
+    // size is a number. Without broadcasting, rows that another condition
+    // selects differ, too.
     auto Size = Table.sym((*Shape)[At]);
     return Size ? (Size->isNumber() ? Size->C != 1
                                     : !Aligned && Rows && !(*Size == *Rows))
@@ -436,7 +442,8 @@ bool LocalRuns::comparesUnknown(NodeId N) const {
   return false;
 }
 
-/// The same of what works on rows one by one, as its letters say.
+/// Returns comparesUnknown() for an op that works row by row, by the letters of
+/// OpRule::Inputs.
 bool LocalRuns::comparesUnknownRows(NodeId N) const {
   bool Any = false, Others = false;
   std::optional<Sym> Rows;
@@ -449,7 +456,7 @@ bool LocalRuns::comparesUnknownRows(NodeId N) const {
     auto Size = size(E, static_cast<unsigned>(Axis));
     if (hasOwnAxis(E, Axis)) {
       Any = true;
-      // Such as rows that two conditions select.
+      // For example, two conditions select different rows.
       Others |= Rows && Size && !(*Rows == *Size);
       Rows = Size ? Size : Rows;
       continue;
@@ -459,8 +466,8 @@ bool LocalRuns::comparesUnknownRows(NodeId N) const {
   return Any && Others;
 }
 
-/// The same of products of matrices: of the axes before these, which go
-/// together from the last one on.
+/// Returns comparesUnknown() for a product of batches of matrices, whose
+/// leading axes are aligned at the right.
 bool LocalRuns::comparesUnknownLead(NodeId N) const {
   auto X = Facts.Dims.shape(G.input(N, 0)), Y = Facts.Dims.shape(G.input(N, 1));
   if (!X || !Y || X->size() < 2 || Y->size() < 2)
@@ -476,16 +483,17 @@ bool LocalRuns::comparesUnknownLead(NodeId N) const {
                 });
 }
 
-/// The same of an op of which nobody says which axes it compares: a size that
-/// is not known, and that no operand with the rows of one replica has too. Of
-/// what takes the rows of all replicas, any size.
+/// Returns comparesUnknown() for an op whose compared axes are not listed: true
+/// for an unknown size that no operand with the rows of one replica has as
+/// well. For an op that takes the rows of all replicas, true for any size but
+/// 1.
 bool LocalRuns::comparesAnyUnknown(NodeId N) const {
   const DimTable &Table = Facts.Dims.table();
-  // So it is of axes without a letter of their own.
+  // Any size counts for einsum axes without a letter ("...") as well.
   bool OfAll = ruleAt(N).SizeOperands == AnyInteger ||
                G.stringAttr(N, "equation").value_or("").contains("...");
   auto Operands = G.dataInputs(N);
-  // Rows that two conditions select are not equally many.
+  // Two conditions may select different numbers of rows.
   std::optional<Sym> Selected;
   for (unsigned I = 0; I < Operands.size() && G.isOp(N, op::Einsum); ++I)
     if (auto Shape = Facts.Dims.shape(Operands[I]))
@@ -522,8 +530,8 @@ bool LocalRuns::comparesAnyUnknown(NodeId N) const {
          });
 }
 
-/// Whether \p N works element by element on a tensor with a size that follows
-/// the values of one replica, and on one with other sizes.
+/// Returns true if \p N combines, element by element, a tensor with a size that
+/// follows the values of one replica and a tensor with other sizes.
 bool LocalRuns::comparesLengths(NodeId N) const {
   if (!(ruleAt(N).Is & (trait::Elementwise | trait::ComparesLengths)))
     return false;
@@ -533,7 +541,7 @@ bool LocalRuns::comparesLengths(NodeId N) const {
       Any = true;
       continue;
     }
-    // A scalar, or a parameter that is broadcast.
+    // Scalars, and parameters of constant sizes, are broadcast.
     auto Shape = Facts.Dims.shape(E);
     Others |= !Shape || any_of(*Shape, [&](DimId D) {
       auto S = Facts.Dims.table().sym(D);
@@ -543,8 +551,8 @@ bool LocalRuns::comparesLengths(NodeId N) const {
   return Any && Others;
 }
 
-/// Whether \p Size, which has to be \p Wanted, is the rows of one replica where
-/// that is not, or another number.
+/// Returns true if \p Size, which has to be \p Wanted, is another number, or if
+/// only one of the two follows the rows of one replica.
 bool LocalRuns::isOther(DimId Size, DimId Wanted) const {
   int64_t Number = Facts.Dims.localNumber(Size),
           Other = Facts.Dims.localNumber(Wanted);
@@ -555,8 +563,8 @@ bool LocalRuns::isOther(DimId Size, DimId Wanted) const {
   return S && T && S->isLocal() != T->isLocal();
 }
 
-/// What is written has to have the sizes of the variable, or of rows of it that
-/// indices say.
+/// Returns a fault if a value that is written does not have the sizes of the
+/// variable, or of the rows of it that the indices select.
 std::string LocalRuns::faultOfUpdate(NodeId N) const {
   UpdateDef U = Facts.Vars.update(G, N);
   auto Var = Facts.Dims.shape(G.input(N, 0));
@@ -584,8 +592,8 @@ std::string LocalRuns::faultOfUpdate(NodeId N) const {
   return "";
 }
 
-/// Whether \p N may take no rows where its kernel does not do what it does of
-/// others.
+/// Returns true if \p N may take no rows on a replica and its kernel fails, or
+/// gives a wrong result, for no rows.
 bool LocalRuns::mayLackRows(NodeId N) const {
   const DimTable &Table = Facts.Dims.table();
   NoRows What = Table.hasRagged() ? onNoRows(G.opName(N)) : NoRows::Right;

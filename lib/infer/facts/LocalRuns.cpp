@@ -1,4 +1,4 @@
-//===- lib/infer/facts/LocalRuns.cpp - what replicas do by themselves -----===//
+//===- lib/infer/facts/LocalRuns.cpp - replicas by themselves -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -37,8 +37,8 @@ LocalRuns::LocalRuns(const Graph &G, const ProgramFacts &Facts)
   bool AnyBackEdge = false;
   for (uint32_t Op = 0; Op < G.numOps(); ++Op) {
     StringRef Name = G.opNameOf(Op);
-    // Draws, what may keep a state; and arrays and stacks, to whose elements no
-    // edges lead.
+    // Random ops, ops that may keep a state, and arrays and stacks, whose
+    // elements no edge shows.
     constexpr uint32_t Starts =
         trait::Draws | trait::Opaque | trait::Handle | trait::ReadsSource;
     AnyBackEdge |= isBackEdgeOp(Name);
@@ -61,8 +61,8 @@ LocalRuns::LocalRuns(const Graph &G, const ProgramFacts &Facts)
     ;
 }
 
-/// Whether no rule relates what \p N gives, or what it takes if it gives
-/// nothing.
+/// Returns true if no rule relates a result of \p N or, without results, an
+/// operand.
 bool LocalRuns::isUnproved(NodeId N) const {
   unsigned Outputs = Facts.Dims.numOutputs(N);
   for (unsigned Port = 0; Port < Outputs; ++Port)
@@ -88,7 +88,7 @@ bool LocalRuns::drifts(NodeId N, unsigned I) const {
 }
 
 //===----------------------------------------------------------------------===//
-// What follows what
+// Propagation of bits
 //===----------------------------------------------------------------------===//
 
 bool LocalRuns::sweep() {
@@ -103,7 +103,8 @@ bool LocalRuns::sweep() {
   return Changed;
 }
 
-/// Adds what the sizes \p List follow, as sizes; whether all of them are known.
+/// Adds the bits of the sizes \p List to \p Result. Returns true if all of them
+/// are known.
 bool LocalRuns::ofDims(ArrayRef<DimId> List, uint8_t &Result) const {
   const DimTable &Table = Facts.Dims.table();
   bool Complete = true;
@@ -119,10 +120,10 @@ bool LocalRuns::ofDims(ArrayRef<DimId> List, uint8_t &Result) const {
   return Complete;
 }
 
-/// Whether replicas have other values of what \p N gives although they have one
-/// of all that it takes.
+/// Returns true if \p N gives each replica another value although its operands
+/// are equal on all replicas.
 bool LocalRuns::startsToDiffer(NodeId N) const {
-  // How many elements an array has is how often the loop ran that filled it.
+  // The size of an array is the number of turns of the loop that filled it.
   if (G.isOp(N, op::TensorArraySizeV3))
     return isOfOwnLoop(G.input(N, 1));
   if (Ops[G.node(N).Op].Starts || G.node(N).Kind == Inserted::Split ||
@@ -132,7 +133,7 @@ bool LocalRuns::startsToDiffer(NodeId N) const {
   return Predicate && differs(*Predicate);
 }
 
-/// Whether replicas exchange something at \p N, so that all have one value.
+/// Returns true if replicas exchange values at \p N, so that all have one.
 static bool exchanges(const Graph &G, NodeId N) {
   Inserted Kind = G.node(N).Kind;
   return (Kind == Inserted::Reduce &&
@@ -143,11 +144,10 @@ static bool exchanges(const Graph &G, NodeId N) {
             lengthGatherSource(G, N).Node != NoNode)));
 }
 
-/// Whether \p N, which takes what \p In says, has the rows of all replicas if
-/// it has any, whatever its sizes are: these were found to be the rows of one
-/// since something wants them to be, and nothing that it takes has rows of one.
-/// Such as a feed that all replicas read, and an element of a list that was
-/// made of rows that were gathered.
+/// Returns true if the rows of \p N, if any, are those of all replicas. Its
+/// sizes may say otherwise: a user may have made them the rows of one replica,
+/// but no operand (bits \p In) has those. Examples are a feed that all replicas
+/// read, and an element of a list of gathered rows.
 bool LocalRuns::isOfAllRows(NodeId N, uint8_t In) const {
   return G.node(N).Kind == Inserted::No && !(In & (OwnSize | OwnNumber)) &&
          !Ops[G.node(N).Op].Starts && !G.isOp(N, op::Merge) &&
@@ -162,7 +162,7 @@ uint8_t LocalRuns::infer(NodeId N, unsigned Port) const {
   bool Exchanged = exchanges(G, N);
   ReplicationType Type = Facts.Types.type({N, Port});
   if (This.Count == Copies::PerReplica && !Exchanged) {
-    // Sizes are not values.
+    // An op that reads only sizes differs only where these do.
     bool Other = In & (ruleAt(N).Is & trait::ReadsSizes ? Length : Differs);
     bool Does = Type.isVarying()      ? Other || startsToDiffer(N)
                 : Type.isReplicated() ? Type.Symbolic && Other
@@ -184,11 +184,13 @@ uint8_t LocalRuns::infer(NodeId N, unsigned Port) const {
     if (Type.isSharded())
       Known |= OwnSize | Rows;
   }
-  // Nor is that what rows of one are which something is put beside.
+  // An op that alters or keeps the rows of one replica gives local rows, even
+  // if its sizes are known to be something else.
   else if (Type.isVarying() && In & OwnSize && !(Known & OwnSize) &&
            (altersRows(N) || keepsRows(N, Port, In)))
     Known |= OwnSize | Rows;
-  // What is compared with a size that all replicas have is taken to have it.
+  // An unknown size may count as shared only because the graph compares it with
+  // a shared size.
   bool IsOpen = !Shape || any_of(*Shape, [&](DimId D) {
     return !Facts.Dims.table().sym(D);
   });
@@ -198,16 +200,18 @@ uint8_t LocalRuns::infer(NodeId N, unsigned Port) const {
   uint8_t Elements = 0;
   Complete = Value && ofDims(*Value, Elements);
   Elements = asNumbers(Elements);
-  // Numbers up to a size are not told from others once it is a number, too.
+  // If a size is a number, the known elements of a range up to it do not tell
+  // that it is a size.
   if (!Complete || ruleAt(N).Elements == ElementsOf::Range)
     Elements |= numbers(N, Port, In);
-  // What is exchanged is that of all replicas.
+  // A gather gives the rows of all replicas.
   bool Gathers = (This.Kind == Inserted::Gather && Exchanged) ||
                  (G.isOp(N, FromReplicasOp) &&
                   G.stringAttr(N, CombineAttr) == StringRef(combine::Concat));
   if (Gathers && Known & OwnSize)
     Known = AllSize;
-  // A share of a size that is fed is known to be that of one replica.
+  // A reduced count is that of all replicas. (The elements of a replica's share
+  // of a fed size are known.)
   if (!Complete &&
       (This.Kind == Inserted::Reduce || This.Kind == Inserted::Scale ||
        (This.Kind == Inserted::Merge && !Gathers && !Type.isVarying())) &&
@@ -216,7 +220,8 @@ uint8_t LocalRuns::infer(NodeId N, unsigned Port) const {
   return Result | Known | Elements;
 }
 
-/// What the operands of \p N that give sizes, or where parts begin, follow.
+/// Returns the bits of the operands of \p N that are sizes or say where parts
+/// begin.
 uint8_t LocalRuns::sizeOperands(NodeId N) const {
   const OpRule &Rule = ruleAt(N);
   // Nothing is known of the operands of an op without a rule.
@@ -230,8 +235,8 @@ uint8_t LocalRuns::sizeOperands(NodeId N) const {
   return Result;
 }
 
-/// Whether \p Flow comes out of a loop that replicas may run through another
-/// number of times.
+/// Returns true if \p Flow leaves a loop that may take another number of turns
+/// on each replica.
 bool LocalRuns::isOfOwnLoop(Endpoint Flow) const {
   if (!G.isOp(Flow.Node, op::Exit))
     return false;
@@ -239,11 +244,12 @@ bool LocalRuns::isOfOwnLoop(Endpoint Flow) const {
   return G.isOp(Switch, op::Switch) && differs(G.input(Switch, 1));
 }
 
-/// Length if replicas have other values of what gives \p N its sizes.
+/// Returns Length if the values that determine the sizes of \p N differ per
+/// replica.
 uint8_t LocalRuns::lengths(NodeId N) const {
   if (G.isOp(N, op::TensorArrayConcatV3))
     return isOfOwnLoop(G.input(N, 1)) ? Length : 0;
-  // What is left of an axis that it takes one element of is nothing.
+  // Taking one element along an axis removes the axis.
   if (G.isOp(N, op::StridedSlice) &&
       G.intAttr(N, "shrink_axis_mask").value_or(0) != 0)
     return 0;
@@ -253,14 +259,15 @@ uint8_t LocalRuns::lengths(NodeId N) const {
   return 0;
 }
 
-/// What sizes of the results of \p N follow, where they are not known.
+/// Returns the bits of the sizes of the results of \p N that are not known.
 uint8_t LocalRuns::sizes(NodeId N, uint8_t In) const {
   if (G.node(N).Kind == Inserted::Split)
     return OwnSize | Rows;
   return (In & (OwnSize | AllSize | Length)) | sizeOperands(N) | lengths(N);
 }
 
-/// What elements of the results of \p N follow, where they are not known.
+/// Returns the bits of the elements of output \p Port of \p N, as they follow
+/// from its operands.
 uint8_t LocalRuns::numbers(NodeId N, unsigned Port, uint8_t In) const {
   constexpr uint8_t Mask = OwnNumber | AllNumber;
   switch (ruleAt(N).Elements) {
@@ -288,11 +295,12 @@ uint8_t LocalRuns::numbers(NodeId N, unsigned Port, uint8_t In) const {
   return (In & Mask) | asNumbers(In);
 }
 
-/// Whether the rows of \p N are others than those that it takes.
+/// Returns true if the rows of \p N are others than those of its operands.
 bool LocalRuns::altersRows(NodeId N) const {
   if (!G.isOp(N, op::StridedSlice))
     return ruleAt(N).Is & (trait::JoinsRows | trait::AltersRows);
-  // One row has no rows. Where axes are counted in another way it may have.
+  // A single row has no batch axis. With an ellipsis or new axes, the mask does
+  // not tell the axis.
   int Axis = Facts.Dims.batchAxis(G.input(N, 0));
   bool Plain = G.intAttr(N, "ellipsis_mask").value_or(0) == 0 &&
                G.intAttr(N, "new_axis_mask").value_or(0) == 0;
@@ -300,8 +308,8 @@ bool LocalRuns::altersRows(NodeId N) const {
   return Axis >= 0 && !(Plain && Axis < 64 && (Shrunk >> Axis & 1) != 0);
 }
 
-/// Whether the results of \p N have as many elements for each row as what it
-/// takes, or more.
+/// Returns true if output \p Port of \p N has as many elements for each row as
+/// its operands, or more.
 bool LocalRuns::keepsRows(NodeId N, unsigned Port, uint8_t In) const {
   const OpRule &Rule = ruleAt(N);
   if (Rule.Elements == ElementsOf::SamePort)
@@ -310,7 +318,7 @@ bool LocalRuns::keepsRows(NodeId N, unsigned Port, uint8_t In) const {
     return In & Rows;
   if (!G.isOp(N, op::MatMul))
     return false;
-  // Rows that are not added up.
+  // MatMul keeps rows that it does not sum over.
   bool Turned = G.boolAttr(N, "transpose_a").value_or(false);
   auto Shape = Facts.Dims.shape(G.input(N, 0));
   uint8_t Contracted = 0;

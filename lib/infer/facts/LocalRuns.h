@@ -1,21 +1,21 @@
-//===- lib/infer/facts/LocalRuns.h - what replicas do by themselves -------===//
+//===- lib/infer/facts/LocalRuns.h - replicas by themselves ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// What no rule relates is computed by each replica all the same. Whether it
-// runs there, and leaves the copies of variables equal, does not follow from
-// types, which are all Varying. It follows from where sizes and numbers come
-// from: a replica that works with what its own rows give, and nothing else that
-// counts rows, does what the single-device step does on a batch of these rows,
-// so nothing can fail that does not fail there. Rows of all replicas, or a
-// number that counts them, beside rows of one do not fit together; nor do
-// numbers from somewhere else that look up one replica's rows. Nor do sizes
-// that are counted by values, as by a loop that goes on until all rows are
-// done: on some of the rows that is another size than on all.
+// Each replica also computes the values that no rule relates. Their types are
+// all Varying, so types do not tell whether the nodes run there and leave the
+// copies of variables equal. That follows from the origins of sizes and
+// numbers. If a replica uses only sizes of its own rows, and no other row
+// counts, it does what the single-device step does on a batch of these rows.
+// Nothing can fail then that does not fail there. The rows of all replicas, or
+// a number that counts them, do not fit together with the rows of one. Numbers
+// of another origin cannot look up rows of one replica. Nor do sizes fit that
+// values determine, as in a loop that runs until all rows are done: they differ
+// between some of the rows and all rows.
 //
-// Bits for every tensor, in one sweep over the nodes (more in a graph with
-// loops). Symbolic sizes decide where they are known; elsewhere what is made of
-// a tensor is taken to follow what that follows.
+// Every tensor has bits, found in one sweep over the nodes (more in a graph
+// with loops). Symbolic sizes decide where they are known; elsewhere a result
+// is taken to follow whatever its operands follow.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@
 
 namespace graft {
 
-/// What is not proved because one node is not.
+/// The variables and fetches that are not proved because one node is not.
 struct Spoils {
   unsigned Variables = 0, Fetches = 0;
   NodeId Variable = NoNode, Fetch = NoNode; ///< The first of each.
@@ -37,38 +37,38 @@ struct Spoils {
 
 class LocalRuns {
 public:
-  /// \p Facts are kept, and what they were inferred from.
+  /// \p G and \p Facts must outlive this object.
   LocalRuns(const Graph &G, const ProgramFacts &Facts);
 
-  /// Whether replicas may have other values of \p E than each other.
+  /// Returns true if the values of \p E may differ between replicas.
   bool differs(Endpoint E) const;
-  /// Whether the sizes of \p E may be what the rows of one replica give.
+  /// Returns true if a size of \p E may follow the rows of one replica.
   bool hasOwnSize(Endpoint E) const { return bits(E) & OwnSize; }
-  /// Whether the copies of a variable may not be equal after \p N, which
-  /// writes them, took input \p I: it has another value on each replica, or
-  /// only some of them run \p N.
+  /// Returns true if the copies of a variable that \p N writes may differ
+  /// because of input \p I. Its value may differ per replica, or only some
+  /// replicas may run \p N.
   bool drifts(NodeId N, unsigned I) const;
 
   struct Fault {
     NodeId Node;
     std::string Why;
   };
-  /// Nodes that may fail on a replica, those only that take nothing from
-  /// another one.
+  /// Returns the nodes that may fail on a replica, without those that depend on
+  /// such a node.
   std::vector<Fault> faults() const;
-  /// What takes the value of \p N.
+  /// Returns the variables and fetches that depend on the value of \p N.
   Spoils spoiledBy(NodeId N) const;
 
 private:
   enum : uint8_t {
     OwnSize = 1,   ///< A size may follow the rows of one replica.
-    AllSize = 2,   ///< The same of the rows of all replicas.
-    OwnNumber = 4, ///< An element may count rows of one replica.
+    AllSize = 2,   ///< A size may follow the rows of all replicas.
+    OwnNumber = 4, ///< An element may count the rows of one replica.
     AllNumber = 8,
     Differs = 16,
-    Rows = 32,    ///< How many elements there are follows a replica's rows.
+    Rows = 32,    ///< The number of elements follows a replica's rows.
     Length = 64,  ///< A size may follow a replica's values, not only its rows.
-    OfRows = 128, ///< It is made of rows of a replica.
+    OfRows = 128, ///< It is computed from rows of a replica.
   };
   static uint8_t asNumbers(uint8_t Sizes) { return (Sizes & 3) << 2; }
   static uint8_t asSizes(uint8_t Numbers) { return (Numbers >> 2) & 3; }
@@ -126,11 +126,11 @@ private:
     bool Starts; ///< Gives each replica another value.
   };
   std::vector<OpInfo> Ops;   ///< By op.
-  std::vector<uint8_t> Bits; ///< By output; empty if all is related.
-  /// The graph says how many rows a replica has. Else a number of theirs is one
-  /// that the graph compares them with.
+  std::vector<uint8_t> Bits; ///< By output; empty if all is proved.
+  /// Set if the feeds have static batch sizes. Otherwise a number in the place
+  /// of their size is one that the graph compares rows with.
   bool IsStatic = false;
-  llvm::SmallVector<int64_t, 2> Batches; ///< Sizes of static feeds.
+  llvm::SmallVector<int64_t, 2> Batches; ///< The batch sizes of static feeds.
 };
 
 } // namespace graft

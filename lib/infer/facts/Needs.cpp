@@ -1,4 +1,4 @@
-//===- lib/infer/facts/Needs.cpp - what running a node takes ----*- C++ -*-===//
+//===- lib/infer/facts/Needs.cpp - needs of a node --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -23,7 +23,7 @@ bool isNeed(StringRef Op, const OpDef *Def) {
     return true;
   if (Def->readsVariable() || isLocalHandleOp(Op))
     return false;
-  // A reference that is passed on has any type.
+  // An argument for a reference that is only passed on has any type.
   auto Uses = [](const ArgDef &Arg) {
     return Arg.IsRef && Arg.Type != DT_INVALID;
   };
@@ -39,7 +39,7 @@ bool needsValue(const Graph &G, const VariableIndex &Vars, NodeId N,
   const OpDef *Def = G.opDef(N);
   if (Def && Def->Flags & OpDef::AllowsUninitialized)
     return false;
-  // What passes a reference on reads it, but for a pick of one copy.
+  // An op that passes a reference on reads it, except a take-first merge.
   if (!G.isOp(Var, op::VarHandleOp) && Def)
     return true;
   return Vars.variableOf({N, 0}) != Var && !G.isOp(N, op::VarIsInitializedOp) &&
@@ -54,7 +54,7 @@ Needs::Needs(const Graph &G, const ProgramFacts &Facts) {
   auto IsOwn = [&](NodeId N) {
     return G.node(N).Kind == Inserted::No && IsNeed[G.node(N).Op];
   };
-  // What is fed there takes nothing of what it is made of.
+  // A feed in this place replaces the inputs of the node and their needs.
   auto IsCut = [&](NodeId N) {
     return G.node(N).Kind == Inserted::Split ||
            G.isOp(N, op::PlaceholderWithDefault);
@@ -64,7 +64,7 @@ Needs::Needs(const Graph &G, const ProgramFacts &Facts) {
         .try_emplace({E.Node, E.Port}, static_cast<uint32_t>(NumberOf.size()))
         .first->second;
   };
-  // Who reads such a tensor otherwise has what is fed, too.
+  // Other readers of such a tensor need the tensor that is fed, too.
   auto Origin = [&](Endpoint E) {
     while (G.node(E.Node).Kind != Inserted::No && E.Port == 0 &&
            G.node(E.Node).NumData == 1)
@@ -119,7 +119,8 @@ Needs::Needs(const Graph &G, const ProgramFacts &Facts) {
                ? Sets.single(Number(E))
                : SetOf[E.Node];
   };
-  // What comes round a loop is there after the first turn; sets only grow.
+  // Needs that come round a loop are found after the first turn; sets only
+  // grow.
   TurnLimit Limit("what is needed to run it", 1 + Loops * NumberOf.size());
   for (NodeId Again = 0; Again != NoNode;) {
     Limit.turn([&] { return G.name(Again).str(); });

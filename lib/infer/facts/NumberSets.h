@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sets of numbers, each of which exists once: equal sets are one id. They are
-// tries, and equal parts exist once, too: the sets of a forward pass, of which
-// each has one more number than the one before, and those of a backward pass,
-// which are all the same, take little more than one of them.
+// Interned sets of numbers: equal sets have one id. The sets are tries that
+// share equal parts. In a forward pass each set has one number more than the
+// one before; in a backward pass all sets are the same. Together they take
+// little more memory than one of them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,14 +25,15 @@ public:
   /// The empty set.
   static constexpr uint32_t None = 0;
 
-  /// Of numbers less than \p Count.
+  /// Makes sets of numbers less than \p Count.
   explicit NumberSets(uint64_t Count);
 
   uint32_t single(uint32_t Number) { return single(top(), Number); }
   uint32_t unite(uint32_t A, uint32_t B) { return unite(top(), A, B); }
-  /// Whether \p B is a part of \p A.
+  /// Returns true if \p B is a subset of \p A.
   bool contains(uint32_t A, uint32_t B) { return unite(A, B) == A; }
-  /// The least number of \p A that is not in \p B, which does not contain it.
+  /// Returns the least number of \p A that is not in \p B. \p B must not
+  /// contain \p A.
   uint32_t firstOutside(uint32_t A, uint32_t B);
 
 private:

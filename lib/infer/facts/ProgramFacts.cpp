@@ -19,14 +19,15 @@ DimOptions optionsOf(const Graph &G) {
   return Options;
 }
 
-/// Analyses again while sizes take for granted what types deny: that nodes
-/// select among the rows of one replica (readers of every other one can use
-/// what they find there), or that an integer is that of the single-device step;
-/// and while a node relies on a fact that may not hold where it runs.
+/// Repeats the analyses while sizes assume what types deny, or a node relies on
+/// a fact that may not hold where it runs. Sizes assume that nodes select among
+/// the rows of one replica: denied if a reader cannot use what they find there.
+/// They assume that an integer is that of the single-device step: denied if
+/// replicas have another.
 std::unique_ptr<ProgramFacts::Analyses>
 ProgramFacts::settled(const Graph &G, ArrayRef<NodeId> Order,
                       const VariableIndex &Vars, DimOptions Options) {
-  // Each turn finds one more.
+  // Each turn denies at least one more assumption.
   TurnLimit Limit("what sizes take for granted", 1 + 2 * G.size());
   for (;;) {
     auto Found = std::make_unique<Analyses>(G, Order, Vars, Options);

@@ -18,18 +18,17 @@
 
 namespace graft {
 
-/// Those of a replicated program with the replicas of its mesh.
+/// Returns the options of a replicated program, with the replicas of its mesh.
 DimOptions optionsOf(const Graph &G);
 
 /// All analyses of a program in the order in which they need each other.
 struct ProgramFacts {
   explicit ProgramFacts(const Graph &G, DimOptions Options);
-  /// With optionsOf.
+  /// Infers the facts with optionsOf(G).
   explicit ProgramFacts(const Graph &G);
 
-  /// Brings the facts up to date after the demands of Types were met: nodes
-  /// that are new get the types that their own rules give, and what was taken
-  /// to be inserted is in the graph.
+  /// Updates the facts after the demands of Types were met: the inserted nodes
+  /// are in the graph now, and get the types that their own rules infer.
   void adoptInserted(const Graph &G);
 
   std::vector<NodeId> Order;
@@ -54,11 +53,11 @@ private:
 public:
   DimAnalysis &Dims;
   TypeAnalysis &Types;
-  /// The facts of sizes that Dims and Types rest on.
+  /// Returns the facts of sizes that Dims and Types rest on.
   llvm::ArrayRef<SizeUse> sizeUses() const { return Of->Uses.Founded; }
 };
 
-/// The facts of \p M's program, inferred unless they are known.
+/// Returns the facts of \p M's program. Infers them unless they are known.
 ProgramFacts &programFacts(Module &M);
 
 /// Says that the facts still hold although the graph was edited.

@@ -1,11 +1,11 @@
-//===- lib/infer/facts/SizeUses.cpp - who relies on facts of sizes --------===//
+//===- lib/infer/facts/SizeUses.cpp - uses of facts of sizes --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
 // Most graphs state no fact: sizes that are numbers, and those of one feed, are
 // equal by definition. Where there are facts, one walk finds the nodes at which
-// origins meet; only if one of them is not the op that states the fact, two
-// dataflow passes find which ops run whenever it does.
+// origins meet. If one of them is not the op that states the fact, two dataflow
+// passes find the ops that run whenever it does.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,15 +29,16 @@ namespace {
 using Origin = SizeOrigins::Origin;
 using Kind = SizeOrigins::Kind;
 
-/// When a node runs, beside what it is made of.
+/// The conditions under which nodes run, besides their operands.
 class Scopes {
 public:
   /// \p Loops is null without loops.
   Scopes(const Graph &G, ArrayRef<NodeId> Order, const LoopInfo *Loops);
 
-  /// The scope of \p N as a number.
+  /// Returns the scope of \p N as a number.
   unsigned of(NodeId N);
-  /// Returns true if what runs in scope \p Inner has what runs in \p Outer run.
+  /// Returns true if the nodes of scope \p Outer run whenever a node of scope
+  /// \p Inner does.
   bool includes(unsigned Inner, unsigned Outer) const;
 
 private:
@@ -56,7 +57,7 @@ private:
   std::optional<Conditions> When;
   std::vector<uint32_t> BodyOf;  ///< By node.
   std::vector<uint32_t> Outside; ///< By loop: the body that it is in.
-  /// By loop: others whose bodies push what its body pops.
+  /// By loop: other loops whose bodies push to a stack that its body pops.
   std::vector<SmallVector<uint32_t, 1>> Pushed;
   std::map<Scope, unsigned> Ids;
   std::vector<const Scope *> ById;
@@ -70,8 +71,9 @@ Scopes::Scopes(const Graph &G, ArrayRef<NodeId> Order, const LoopInfo *Loops)
     findBodies(Order);
 }
 
-/// A body is what comes behind the Switch of a loop on the side on which it
-/// goes on; what decides of the next turn is none of it.
+/// Finds the loop body of each node: the nodes behind the Switch of the loop on
+/// the side of the next turn. Nodes that compute the loop condition are in no
+/// body.
 void Scopes::findBodies(ArrayRef<NodeId> Order) {
   BodyOf.assign(G.size(), 0);
   Outside.assign(Loops->numFrames(), 0);
@@ -146,8 +148,8 @@ bool Scopes::runsBody(uint32_t Inner, uint32_t Outer) const {
 
 bool Scopes::includes(unsigned Inner, unsigned Outer) const {
   const Scope &In = *ById[Inner], &Out = *ById[Outer];
-  // A node that joins both sides of a predicate, but for a Merge of two, has
-  // both choices.
+  // A node that joins both sides of a predicate has both choices, except a
+  // Merge of the two.
   return runsBody(In.Body, Out.Body) && all_of(Out.Choices, [&](uint32_t C) {
            return C / 2 != Conditions::Many && is_contained(In.Choices, C) &&
                   !is_contained(In.Choices, C ^ 1);
@@ -163,17 +165,18 @@ public:
   SizeUses run();
 
 private:
-  /// An edge of the graph of origins: a fact, or what follows from others.
+  /// An edge of the graph of origins: a fact, or an equality that follows from
+  /// others.
   struct Edge {
     unsigned X, Y;
-    std::vector<NodeId> Says;                         ///< Of a fact.
-    std::vector<std::pair<unsigned, unsigned>> Needs; ///< Of what follows.
+    std::vector<NodeId> Says;                         ///< Nodes that state it.
+    std::vector<std::pair<unsigned, unsigned>> Needs; ///< Needed equalities.
   };
   /// Origins that \p User takes for one size.
   struct Meeting {
     NodeId User;
     SmallVector<unsigned, 4> Of;
-    bool Known; ///< It takes them for what a number or rows define.
+    bool Known; ///< The size is a number or rows, and none of Of defines it.
   };
 
   unsigned vertex(Origin O);
@@ -206,7 +209,7 @@ private:
   /// The origins that the node at hand sees, by the size that each is taken
   /// for.
   SmallVector<std::pair<Origin, SmallVector<unsigned, 4>>, 4> Seen;
-  /// By origin: the node that saw it last, and in which list it is.
+  /// By origin: the node that saw it last, and the index of its list in Seen.
   std::vector<std::pair<unsigned, unsigned>> SeenAt;
   unsigned SeenNodes = 0;
   std::vector<Meeting> Meetings;
@@ -295,15 +298,15 @@ void UseFinder::see(std::optional<ArrayRef<DimId>> List) {
       see(D);
 }
 
-/// The sizes that elements of the array or stack \p E may have.
+/// Returns the sizes that elements of the array or stack \p E may have.
 ArrayRef<DimId> UseFinder::held(Endpoint E) const {
   NodeId Handle = Loops ? Loops->handleOf(E) : NoNode;
   return Handle == NoNode ? ArrayRef<DimId>() : From.heldBy(Handle);
 }
 
-/// Returns true if the type of a result of \p N says more than that of any op:
-/// true values are made of true values, whatever their sizes, and a result that
-/// is unrelated claims nothing.
+/// Returns true if a type of \p N may rest on equal sizes: some operand is not
+/// a global value, and some result is related. Any op makes global values of
+/// global values, whatever their sizes.
 bool UseFinder::isClaim(NodeId N) const {
   if (all_of(G.dataInputs(N),
              [&](Endpoint E) { return Types.type(E).isTrue(); }))
@@ -338,7 +341,7 @@ void UseFinder::meet(NodeId N) {
     see(Dims.value({N, Port}));
   }
   for (auto &[Is, Of] : Seen) {
-    // A number that every replica has leaves the rows where they are.
+    // A size that is a number on every replica does not move rows.
     if (Is.Is == Kind::Number)
       continue;
     bool Known = Is.Is != Kind::Open;
@@ -350,9 +353,9 @@ void UseFinder::meet(NodeId N) {
   }
 }
 
-/// Walks over the edges that hold, from \p Begin until all of \p Wanted are
-/// reached and, with \p Known, an origin that is a number or rows. That two
-/// products are one size is proved by facts alone (walk \p Level 1).
+/// Walks from \p Begin over the edges that hold. Returns true if it reaches all
+/// of \p Wanted and, with \p Known, an origin that is a number or rows.
+/// \p Level 1 walks over facts only; it proves the needs of derived edges.
 bool UseFinder::reach(unsigned Level, unsigned Begin, ArrayRef<unsigned> Wanted,
                       bool Known, function_ref<bool(const Edge &)> Holds) {
   Walk &W = Walks[Level];
@@ -393,7 +396,7 @@ bool UseFinder::reach(unsigned Level, unsigned Begin, ArrayRef<unsigned> Wanted,
   return Missing == 0 && !Known;
 }
 
-/// Returns true if the edges that hold make one of what meets.
+/// Returns true if the edges that hold connect all origins of \p M.
 bool UseFinder::join(const Meeting &M, function_ref<bool(const Edge &)> Holds) {
   return reach(0, M.Of.front(), M.Of, M.Known, Holds);
 }
@@ -434,7 +437,7 @@ void UseFinder::judge() {
         Add(Y);
       }
     }
-  // A group: the ops of one scope that state one fact. A bit for each.
+  // A group: the ops of one scope that state one fact. Each group has a bit.
   struct Group {
     unsigned Of, Scope;
     std::vector<NodeId> Says;
@@ -460,7 +463,8 @@ void UseFinder::judge() {
     AnyBack |= IsBack[Op] = isBackEdgeOp(G.opNameOf(Op));
   for (unsigned First = 0; First < Groups.size(); First += 64) {
     unsigned Count = std::min<size_t>(64, Groups.size() - First);
-    // Above a node, and below it in every run that has it.
+    // By node: the groups that it depends on, and those in every run that has
+    // it.
     std::vector<uint64_t> Above(G.size()), Below(G.size(), ~uint64_t(0));
     for (unsigned I = 0; I < Count; ++I)
       for (NodeId N : Groups[First + I].Says)
@@ -512,8 +516,8 @@ void UseFinder::judge() {
     }
   }
   std::vector<NodeId> Denied;
-  // Other meetings may need no fact that one of them denies: they are judged
-  // when all is inferred anew.
+  // Each origin is judged once: without the denied facts other meetings may
+  // vanish, and the next analysis judges those that remain.
   std::vector<bool> Judged(Vertices.size());
   for (auto [M, Its] : zip(Meetings, Runs)) {
     auto Holds = [&, &M = M, &Its = Its](const Edge &E) {
@@ -576,7 +580,7 @@ SizeUses UseFinder::run() {
   VertexOf.assign(Dims.table().size(), -2);
   for (NodeId N : Order)
     meet(N);
-  // An op may use what it states itself.
+  // An op may use the fact that it states itself.
   erase_if(Meetings, [&](const Meeting &M) {
     return join(M, [&](const Edge &E) {
       return std::binary_search(E.Says.begin(), E.Says.end(), M.User);

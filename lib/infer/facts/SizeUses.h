@@ -1,4 +1,4 @@
-//===- lib/infer/facts/SizeUses.h - who relies on facts of sizes *- C++ -*-===//
+//===- lib/infer/facts/SizeUses.h - uses of facts of sizes ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -7,9 +7,9 @@
 // may do so if the op runs whenever the node does:
 //
 // - every fetch that runs the node runs the op, too;
-// - the op runs under no predicate that the node does not run under;
-// - the op is in the body of no loop that may take no turn when the node runs:
-//   the node is in that body, or pops a stack that the body pushes to.
+// - the node runs under every predicate that the op runs under;
+// - if the op is in the body of a loop, the loop takes a turn whenever the node
+//   runs: the node is in that body, or pops a stack that the body pushes to.
 //
 //     p ── Switch ── x + y             states rows(x) = rows(y)   {p}
 //             └───── gather(y, Range(0, rows(x)))   may not use it {not p}
@@ -25,7 +25,7 @@
 
 namespace graft {
 
-/// Node User relies on a fact, which each of the nodes Says states: one of them
+/// Node User relies on a fact that each of the nodes Says states. One of them
 /// runs whenever User does. All are in one branch and one loop.
 struct SizeUse {
   NodeId User;
@@ -34,9 +34,9 @@ struct SizeUse {
 
 struct SizeUses {
   std::vector<SizeUse> Founded;
-  /// What Founded points to.
+  /// The lists of nodes that Founded points to.
   std::vector<std::vector<NodeId>> Statements;
-  /// Nodes, in order, that state a fact which is used where it may not be.
+  /// Nodes, in order, that state a fact that is used where it may not hold.
   std::vector<NodeId> Unfounded;
 };
 

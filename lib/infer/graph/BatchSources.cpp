@@ -35,7 +35,7 @@ bool fillsPipeline(StringRef Op) {
          Op.starts_with(op::LookupTableInsert);
 }
 
-/// The component of the queue that \p E dequeues.
+/// Returns the shape of the queue component that \p E dequeues.
 static std::optional<ShapeValue> componentShape(const Graph &G, Endpoint E) {
   NodeId Queue = G.input(E.Node, 0).Node;
   while (G.isOp(Queue, op::Identity))
@@ -51,7 +51,7 @@ static std::optional<ShapeValue> componentShape(const Graph &G, Endpoint E) {
   return (*Shapes)[I];
 }
 
-/// What the op says.
+/// Returns the shape that the op of \p E declares.
 static std::optional<ShapeValue> declaredShape(const Graph &G, Endpoint E) {
   StringRef Op = G.opName(E.Node);
   if (Op.starts_with(op::Placeholder))
@@ -67,7 +67,7 @@ static std::optional<ShapeValue> declaredShape(const Graph &G, Endpoint E) {
   auto Shape = componentShape(G, E);
   if (!Shape || Shape->UnknownRank || G.node(E.Node).NumData < 2)
     return Shape;
-  // At most so many for DequeueUpTo: the last batch may be a smaller one.
+  // DequeueUpTo may return fewer rows: the last batch may be smaller.
   NodeId Count = G.input(E.Node, 1).Node;
   int64_t Rows = -1;
   if (Op.starts_with(op::QueueDequeueMany) && G.isOp(Count, op::Const))

@@ -56,9 +56,9 @@ uint32_t Conditions::unite(uint32_t A, uint32_t B) {
   return intern(std::move(Result));
 }
 
-/// What comes out of a Merge runs if one of its inputs does: of the two sides
-/// of one predicate one always does. What is joined in another way is taken to
-/// depend on everything.
+/// Returns the choices of a Merge, which runs if one of its inputs does. One of
+/// the two sides of a predicate always runs. Any other Merge is taken to depend
+/// on all choices of its inputs.
 uint32_t Conditions::merge(ArrayRef<uint32_t> Sides) {
   uint32_t All = 0;
   for (uint32_t Side : Sides)
@@ -85,7 +85,7 @@ uint32_t Conditions::setAt(Endpoint E) {
              : unite(Base, intern({2 * P + (E.Port & 1)}));
 }
 
-/// Identities, and what was inserted, do not make another predicate of one.
+/// Skips identities and inserted nodes: they make no other predicate.
 Endpoint Conditions::source(Endpoint E) const {
   for (;;) {
     const Node &This = G.node(E.Node);
@@ -99,7 +99,7 @@ Endpoint Conditions::source(Endpoint E) const {
   return E;
 }
 
-/// The number of the predicate of the Switch \p N.
+/// Returns the number of the predicate of the Switch \p N.
 uint32_t Conditions::addSwitch(NodeId N) {
   Endpoint E = source(G.input(N, 1));
   if (G.isOp(E.Node, op::LoopCond))
@@ -108,8 +108,8 @@ uint32_t Conditions::addSwitch(NodeId N) {
       {E.Node, E.Port}, static_cast<uint32_t>(Tensors.size()));
   if (New)
     addPredicate();
-  // An Identity that runs whenever its input does has the type of that: there
-  // are as many as conditionals.
+  // An Identity that runs whenever its input does has the type of its input:
+  // there are as many of these as conditionals.
   Endpoint Tensor = G.input(N, 1);
   while (G.isOp(Tensor.Node, op::Identity) &&
          G.node(Tensor.Node).Kind == Inserted::No &&

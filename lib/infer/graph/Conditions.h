@@ -2,20 +2,21 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// In a conditional of version 1 a node runs if no input of it, data or control,
-// is dead: its execution is a conjunction of choices, each made by a predicate
-// and passed on by every edge. A Merge of both sides of one predicate ends it.
+// In a conditional of version 1, a node runs if none of its inputs, data or
+// control, is dead. So it runs under a conjunction of choices: a predicate
+// makes each choice, and every edge passes it on. A Merge of both sides of one
+// predicate ends the choice.
 //
 //     t = Switch(x, p):1    choices {p:1}
 //     u = Neg(t)            {p:1}
 //     m = Merge(f, u)       {}
 //
-// What runs under more choices than MaxChoices is said to run under one
-// predicate, Many, and so is what it passes this on to, Merge nodes too: else
-// time and memory would be the square of a graph.
+// A node under more choices than MaxChoices is said to run under one predicate,
+// Many, and so are all nodes after it, Merge nodes too: else time and memory
+// would grow with the square of the graph.
 //
-// Where a predicate is not equal on all replicas, what runs under it runs on
-// some of them only: no value has a relation to the single-device one there.
+// If a predicate is not equal on all replicas, the nodes under it run on some
+// replicas only: no local value there has a relation to its global value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,29 +34,30 @@ namespace graft {
 
 class Conditions {
 public:
-  /// Whether a graph has what this is about: nothing is to be built if not.
+  /// Returns true if the graph has conditionals; else there is nothing to
+  /// build.
   static bool any(const Graph &G);
 
-  /// \p Order is topologicalOrder(G). The predicates of loops are none of
-  /// these. \p SameAs are nodes with the values of others: a predicate that is
-  /// one of them is the other.
+  /// \p Order is topologicalOrder(G). The predicates of loops do not count.
+  /// \p SameAs maps nodes to others with the same value, which replace them as
+  /// predicates.
   Conditions(
       const Graph &G, llvm::ArrayRef<NodeId> Order,
       llvm::DenseMap<NodeId, NodeId> SameAs = llvm::DenseMap<NodeId, NodeId>());
 
-  /// A predicate that stands for more of them than are told apart.
+  /// The predicate that stands for more predicates than are told apart.
   static constexpr uint32_t Many = 0;
   static constexpr size_t MaxChoices = 256;
 
-  /// The predicates that \p N runs under, as numbers.
+  /// The numbers of the predicates that \p N runs under.
   llvm::ArrayRef<uint32_t> of(NodeId N) const { return Under[SetOf[N]]; }
-  /// The tensors that Switch nodes take for predicate \p P, of those that are
-  /// one by definition the first; none for Many.
+  /// The tensors that Switch nodes take as predicate \p P; of tensors that are
+  /// one by definition, the first. None for Many.
   llvm::ArrayRef<Endpoint> tensors(uint32_t P) const { return Tensors[P]; }
-  /// The choices under which \p E is there: twice the number of a predicate,
+  /// The choices under which \p E has a value: twice the number of a predicate,
   /// plus the side.
   llvm::ArrayRef<uint32_t> choices(Endpoint E) { return Sets[setAt(E)]; }
-  /// The tensor that \p E, which a Switch takes, passes on.
+  /// The tensor whose value \p E, the predicate of a Switch, passes on.
   Endpoint source(Endpoint E) const;
   bool isMany(NodeId N) const { return SetOf[N] == ManySet; }
   /// The nodes that run under predicate \p P.
@@ -67,7 +69,7 @@ public:
   }
 
 private:
-  /// A choice: twice the number of the predicate, plus the side.
+  /// Choices: twice the number of the predicate, plus the side.
   using Set = std::vector<uint32_t>;
   uint32_t intern(Set S);
   uint32_t unite(uint32_t A, uint32_t B);

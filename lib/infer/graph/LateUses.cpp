@@ -1,12 +1,12 @@
-//===- lib/infer/graph/LateUses.cpp - what an update shows to -------------===//
+//===- lib/infer/graph/LateUses.cpp - uses after an update ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Views are nodes that pass the memory of a variable on. A use of a view comes
-// late if it runs after an update that the view does not run after: what comes
-// before a use on its way has been settled by then, so one edge at a time is
-// looked at. Which updates a node runs after is a set of bits, swept through
-// what runs after any of them, which is a small part of most graphs.
+// Views are nodes that pass on the memory of a variable. A use of a view is
+// late if it runs after an update that the view does not run after. Earlier
+// edges on the way are settled by then, so each edge is checked alone. A set of
+// bits for each node says which updates it runs after. The sweep visits only
+// nodes after an update, a small part of most graphs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,8 +46,8 @@ private:
     NodeId Var, View;
     Use Of;
     bool IsLate = false;
-    bool Many = false; ///< More updates than are waited for one by one.
-    SmallVector<NodeId, 4> Updates; ///< That come before the use.
+    bool Many = false; ///< Set if it has too many updates to wait for each.
+    SmallVector<NodeId, 4> Updates; ///< The updates before the use.
   };
 
   void findLate();
@@ -59,7 +59,7 @@ private:
   std::optional<LateUse> settle(ArrayRef<Candidate> Same);
   bool addViews(NodeId View, std::vector<NodeId> &Views);
 
-  /// Updates in one sweep.
+  /// The number of updates in one sweep.
   static constexpr size_t Words = 4, InWord = 64, InSweep = Words * InWord;
   using Set = std::array<uint64_t, Words>;
   /// The updates of the sweep that \p N runs after.
@@ -72,7 +72,7 @@ private:
     return It == Swept.end() ? Set() : It->second;
   }
 
-  /// For each node of the graph, how many nodes are looked at.
+  /// The number of nodes that are looked at, for each node of the graph.
   static constexpr size_t LooksForNode = 64;
   static constexpr size_t MostWaits = 8;
   static constexpr uint32_t NoIndex = ~0u;
@@ -80,10 +80,10 @@ private:
   const Graph &G;
   VariableIndex Vars;
   std::vector<NodeId> Order;
-  size_t Budget; ///< How many looks are left.
+  size_t Budget; ///< The number of looks left.
   std::vector<bool> IsUpdate, Late;
-  std::vector<NodeId> LateNodes; ///< What runs after an update, in order.
-  std::vector<uint32_t> Index;   ///< By node: its place among these.
+  std::vector<NodeId> LateNodes; ///< The nodes after an update, in order.
+  std::vector<uint32_t> Index;   ///< By node: its place in LateNodes.
   DenseSet<NodeId> Views;
   std::vector<Candidate> Found;
   std::vector<std::pair<NodeId, NodeId>> Updates; ///< With their variables.
@@ -133,8 +133,9 @@ void Finder::addUses(NodeId Var) {
         if (Seen.insert(User).second)
           Work.push_back(User);
       }
-      // An Identity of the variable is a read, and so made when it runs. What
-      // one side of a conditional gives is not read after the other.
+      // An Identity of the variable reads it when it runs. A Merge takes the
+      // value of one side of a conditional, which no update of the other side
+      // precedes.
       bool Reads =
           (IsVariable && G.isOp(User, op::Identity)) || G.isOp(User, op::Merge);
       if (Late[User] && !Reads &&
@@ -161,7 +162,7 @@ void Finder::numberUpdates() {
   }
 }
 
-/// The updates that come before the value that \p View passes on.
+/// Returns the updates before the value that \p View passes on.
 Finder::Set Finder::asOf(NodeId View, unsigned Depth) const {
   Set S = before(View);
   if (!G.isOp(View, op::Merge)) {
@@ -222,8 +223,8 @@ void Finder::sweep(size_t Begin) {
     look(*First, Begin);
 }
 
-/// Adds the views from the variable to \p View, sources first; false if they
-/// cannot be there again.
+/// Adds the views from the variable to \p View, sources first. Returns false if
+/// they cannot be made again.
 bool Finder::addViews(NodeId View, std::vector<NodeId> &Chain) {
   SmallVector<std::pair<NodeId, unsigned>, 8> Stack;
   DenseSet<NodeId> Seen;
@@ -256,7 +257,8 @@ bool Finder::addViews(NodeId View, std::vector<NodeId> &Chain) {
   return true;
 }
 
-/// How the use that all of \p Same are of, of several variables, reads again.
+/// Returns how the use that all of \p Same share, perhaps of several variables,
+/// reads again.
 std::optional<LateUse> Finder::settle(ArrayRef<Candidate> Same) {
   LateUse Result{
       .Var = Same.front().Var, .Of = Same.front().Of, .Views = {}, .Waits = {}};
@@ -274,7 +276,7 @@ std::optional<LateUse> Finder::settle(ArrayRef<Candidate> Same) {
     }
   }
   if (!OneByOne) {
-    // What the use itself waits for is there whenever it is.
+    // The inputs of the use are there whenever it runs.
     Result.Waits.clear();
     for (Endpoint E : G.inputs(User))
       if (Late[E.Node] || IsUpdate[E.Node])
@@ -302,7 +304,8 @@ LateUses Finder::find() {
   Loops = LoopInfo::find(G, Order);
   if (Conditions::any(G))
     When.emplace(G, Order);
-  // What is read of a use that reads again is made first, from what is there.
+  // Later uses come first: a view of a use that reads again is made from the
+  // nodes that are there.
   auto Place = [&](const Candidate &C) {
     return std::tuple(Index[C.Of.User], C.Of.Index);
   };

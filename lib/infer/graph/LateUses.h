@@ -1,11 +1,11 @@
-//===- lib/infer/graph/LateUses.h - what an update shows to -----*- C++ -*-===//
+//===- lib/infer/graph/LateUses.h - uses after an update --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A read of a reference variable gives the variable's own memory: what uses it
-// after an update has what was written, although the read was before. That is
-// so as long as both are where the variable is. Another process has a copy of
-// what the variable was.
+// A read of a reference variable returns the variable's own memory. A node that
+// uses it after an update sees the new value, even if the read came before.
+// That holds as long as both are where the variable is: another process has a
+// copy of the old value.
 //
 //     r = Identity(w)                 r = Identity(w)
 //     u = ApplyGradientDescent(w..)   u = ApplyGradientDescent(w..)
@@ -23,13 +23,13 @@
 
 namespace graft {
 
-/// Uses of what was read of reference variables that come after an update
-/// which the read does not come after.
+/// Uses of values read from reference variables that come after an update,
+/// while the read does not.
 struct LateUses {
-  /// Those that can read again; an input of an op is there once.
+  /// Uses that can read again; each input of an op is there once.
   std::vector<LateUse> Known;
-  /// Others, with their variables: inside of loops that write, or of slices,
-  /// which may be memory of the variable and may be copies.
+  /// Other uses, with their variables: inside loops that write, or of slices,
+  /// which may be the memory of the variable or copies.
   std::vector<std::pair<Use, NodeId>> Open;
 };
 

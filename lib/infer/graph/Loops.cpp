@@ -25,8 +25,8 @@ enum class Role : uint8_t {
   Exit,
   Merge,
   NextIteration,
-  PassesOn, ///< A handle, among other things.
-  Creates,  ///< A tensor array or a stack.
+  PassesOn, ///< Passes on a handle, among other things.
+  Creates,  ///< Makes a tensor array or a stack.
   Uses,
 };
 
@@ -89,8 +89,8 @@ LoopInfo::LoopInfo(const Graph &G, ArrayRef<NodeId> Order)
   for (NodeId N : Order) {
     const Node &This = G.node(N);
     Role R = Roles[This.Op];
-    // The first input that is in a loop; all are in the same one. Those that
-    // come round it are not seen yet.
+    // The first input that is in a loop: all such inputs are in the same loop.
+    // Inputs that are back edges are not visited yet.
     uint32_t F = 0;
     for (Endpoint E : G.inputs(N)) {
       F = frameOfValue(E.Node);
@@ -116,8 +116,8 @@ LoopInfo::LoopInfo(const Graph &G, ArrayRef<NodeId> Order)
       IsLoopMerge[N] = any_of(G.dataInputs(N), [&](Endpoint E) {
         return Roles[G.node(E.Node).Op] == Role::NextIteration;
       });
-    // Handles, which never come round by themselves: what goes round was
-    // brought in by an Enter.
+    // Back edges need no handles of their own: an Enter brings each handle into
+    // the loop.
     if (R == Role::Creates) {
       Creates[N] = true;
       NodeId Made = N;

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which nodes are in which loop of version 1 control flow (Enter, Merge,
-// LoopCond, Switch, NextIteration, Exit), and which tensor array or stack an
-// op uses. Found by op and edges: a node is in the frame of what it reads, a
-// constant in that of the node that it waits for.
+// Finds the loop of version 1 control flow (Enter, Merge, LoopCond, Switch,
+// NextIteration, Exit) that each node is in, and the tensor array or stack that
+// an op uses. Both follow from ops and edges: a node is in the frame of its
+// inputs, a constant in that of the node that it waits for.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,28 +22,28 @@
 
 namespace graft {
 
-/// Whether \p Op makes or uses a tensor array or a stack: state of one step on
-/// one device, which copies of a node have each for itself.
+/// Returns true if \p Op makes or uses a tensor array or a stack: state of one
+/// step on one device. Each copy of a node has its own.
 bool isLocalHandleOp(llvm::StringRef Op);
 
 /// Returns the attribute in which \p Op states the shape of the elements of an
-/// array, or of what it makes of operands, so that the rows of one replica may
-/// stand in it; "" if there is none.
+/// array, or of a result that it computes from operands; "" if there is none.
+/// The attribute may hold the rows of one replica.
 llvm::StringRef statedShape(llvm::StringRef Op);
 
 class LoopInfo {
 public:
-  /// The loops, arrays and stacks of \p G; null if it has none, which is
-  /// settled by the list of its ops. \p Order is topologicalOrder(G); it is
-  /// computed if it is empty and needed.
+  /// Returns the loops, arrays and stacks of \p G, or null if it has none, as
+  /// the list of its ops shows. \p Order is topologicalOrder(G); it is computed
+  /// if it is empty and needed.
   static std::unique_ptr<LoopInfo> find(const Graph &G,
                                         llvm::ArrayRef<NodeId> Order = {});
 
-  /// Whether \p N runs once for each iteration of a loop, or is the Exit of
-  /// one.
+  /// Returns true if \p N runs once for each iteration of a loop, or is the
+  /// Exit of one.
   bool isInLoop(NodeId N) const { return frameOf(N) != 0; }
-  /// Whether what \p N gives is read inside a loop only: not so of an Exit of
-  /// an outermost loop.
+  /// Returns true if the outputs of \p N are read inside a loop only. Those of
+  /// the Exit of an outermost loop are not.
   bool givesInside(NodeId N) const {
     uint32_t F = frameOf(N);
     return F != 0 && !(IsExit[N] && Frames[F].Parent == 0);
@@ -53,7 +53,7 @@ public:
   /// The loop around loop \p Frame; 0: none.
   uint32_t around(uint32_t Frame) const { return Frames[Frame].Parent; }
   size_t numFrames() const { return Frames.size(); }
-  /// All nodes of the outermost loop that \p N is in, which share one fate.
+  /// All nodes of the outermost loop that \p N is in, which are treated alike.
   llvm::ArrayRef<NodeId> nest(NodeId N) const {
     uint32_t F = frameOf(N);
     if (F == 0)
@@ -62,24 +62,23 @@ public:
   }
   /// The first node of each outermost loop.
   std::vector<NodeId> nests() const;
-  /// Whether \p N is where an iteration begins: a Merge that a NextIteration
-  /// feeds.
+  /// Returns true if an iteration begins with \p N: a Merge that a
+  /// NextIteration feeds.
   bool isLoopMerge(NodeId N) const {
     return N < IsLoopMerge.size() && IsLoopMerge[N];
   }
 
-  /// The node that made the tensor array or stack whose handle \p E is, or
-  /// NoNode. Of the nodes that make the gradient of an array for one source,
-  /// which is one array, it is the first.
+  /// Returns the node that made the tensor array or stack with the handle \p E,
+  /// or NoNode. Several nodes may make the gradient of an array for one source:
+  /// they make one array, and the first of them is returned.
   NodeId handleOf(Endpoint E) const {
-    // Beside the handle of an array is its flow.
+    // The other output of an array is its flow.
     if (E.isControl() || E.Node >= HandleOf.size() ||
         (E.Port != 0 && Creates[E.Node]))
       return NoNode;
     return HandleOf[E.Node];
   }
-  /// What is made or used by \p N besides passing a handle on: arrays and
-  /// stacks.
+  /// Returns the arrays and stacks whose handles \p N takes.
   llvm::SmallVector<NodeId, 2> handlesUsedBy(const Graph &G, NodeId N) const;
   /// The ops that use the array or stack \p Handle, in order.
   llvm::ArrayRef<NodeId> usersOf(NodeId Handle) const {
@@ -94,7 +93,7 @@ private:
   struct Frame {
     uint32_t Parent = 0;
     uint32_t Outermost = 0;
-    std::vector<NodeId> Nodes; ///< Of an outermost frame: with those inside.
+    std::vector<NodeId> Nodes; ///< For an outermost frame, with those inside.
   };
   LoopInfo(const Graph &G, llvm::ArrayRef<NodeId> Order);
   uint32_t frameOf(NodeId N) const {

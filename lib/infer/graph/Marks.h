@@ -1,4 +1,4 @@
-//===- lib/infer/graph/Marks.h - what leads to what -------------*- C++ -*-===//
+//===- lib/infer/graph/Marks.h - marks along edges --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -16,7 +16,7 @@
 
 namespace graft {
 
-/// Some marks for each node, which one sweep over the graph hands on along all
+/// Some marks for each node. One sweep over the graph passes them on along all
 /// edges.
 class Marks {
 public:
@@ -27,8 +27,8 @@ public:
 
   void mark(NodeId N, size_t I) { Sets[N][I / Bits] |= bit(I); }
   void unmark(NodeId N, size_t I) { Sets[N][I / Bits] &= ~bit(I); }
-  /// Hands the marks of each node on to what it leads to, in \p Order. Returns
-  /// whether any was new, which along the back edges of loops is so at first.
+  /// Passes the marks of each node on to its users, in \p Order. Returns true
+  /// if any was new, as the first sweeps find along the back edges of loops.
   bool spread(llvm::ArrayRef<NodeId> Order) {
     bool New = false;
     for (NodeId N : Order)
@@ -36,7 +36,7 @@ public:
         New |= add(N, E.Node);
     return New;
   }
-  /// Hands the marks of each node on to what it needs.
+  /// Passes the marks of each node on to its inputs.
   bool spreadBack(llvm::ArrayRef<NodeId> Order) {
     bool New = false;
     for (NodeId N : llvm::reverse(Order))
@@ -48,7 +48,7 @@ public:
   const Set &operator[](NodeId N) const { return Sets[N]; }
   bool has(NodeId N, size_t I) const { return has(Sets[N], I); }
   static bool has(const Set &In, size_t I) { return In[I / Bits] & bit(I); }
-  /// Whether \p A and \p B have a mark in common.
+  /// Returns true if \p A and \p B have a mark in common.
   bool share(NodeId A, NodeId B) const {
     uint64_t Both = 0;
     for (size_t W = 0; W < Words; ++W)

@@ -2,9 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A lookup in a table of several parts sends each index to its part, by
-// DynamicPartition, and puts the rows that are found there where they belong by
-// a stitch: the positions are the numbers of all rows, sent in the same way.
+// A lookup in a partitioned table sends each index to its part by
+// DynamicPartition, and puts the rows found there in place by a stitch. The
+// positions for the stitch are the numbers of all rows, sent to the parts in
+// the same way.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,13 +16,14 @@
 
 namespace graft {
 
-/// The Range node whose numbers \p Partition, a DynamicPartition, sends to the
-/// parts, in whatever shape; NoNode if it sends something else.
+/// Returns the Range node whose numbers \p Partition, a DynamicPartition, sends
+/// to the parts, in any shape; NoNode if it sends something else.
 NodeId numbersParted(const Graph &G, NodeId Partition);
 
-/// The DynamicPartition of such numbers of which every output is one index
-/// operand of \p Stitch, a DynamicStitch or ParallelDynamicStitch, and nothing
-/// else is: every position is written once. NoNode if there is none.
+/// Returns the DynamicPartition of such numbers whose outputs are the index
+/// operands of \p Stitch, a DynamicStitch or ParallelDynamicStitch. Each output
+/// is one operand, so that every position is written once. NoNode if there is
+/// none.
 NodeId partitionStitched(const Graph &G, NodeId Stitch);
 
 } // namespace graft

@@ -28,7 +28,7 @@ bool isFlowOp(StringRef Op) {
          Op == op::Exit || Op == op::NextIteration;
 }
 
-/// Pairs of a reader and an update that are told apart in one sweep.
+/// The number of pairs of a reader and an update in one sweep.
 constexpr size_t InSweep = Marks::Size;
 
 class OpenReads {
@@ -49,7 +49,8 @@ private:
   bool mayRunWith(NodeId Reader, NodeId Update) const;
   std::vector<OpenRead> open() const;
   void addOfOtherParts(std::vector<OpenRead> &Open) const;
-  /// Whether it does so each time it runs, and nothing else.
+  /// Returns true if \p N reads elements each time it runs, and does nothing
+  /// else.
   bool readsElements(NodeId N) const {
     const OpDef *Def = G.opDef(N);
     return Def && !Def->isStateful() &&
@@ -58,31 +59,31 @@ private:
   }
   bool isControlFlow(NodeId N) const { return IsFlow[G.node(N)]; }
 
-  /// How many nodes above an update are looked at for what a reader takes: the
-  /// gradient is made near it.
+  /// The most nodes above an update among which the inputs of a reader are
+  /// sought: the gradient is made near the update.
   static constexpr unsigned MostAbove = 64;
-  /// Pairs of a reader and an update, in all.
+  /// The most pairs of a reader and an update, in all.
   static constexpr size_t MostPairs = 16 * InSweep;
-  /// For each node of the graph, pairs that are looked at.
+  /// The number of pairs that are looked at, for each node of the graph.
   static constexpr size_t LooksForNode = 64;
 
   const Graph &G;
   VariableIndex Vars;
   std::vector<NodeId> Order;
   PerOp IsFlow;
-  size_t Looks;                 ///< How many are left.
+  size_t Looks;                 ///< The number of looks left.
   std::vector<bool> IsLate;     ///< It runs after an update that is no counter.
-  std::vector<bool> IsInBranch; ///< Of a conditional or loop, or behind one.
+  std::vector<bool> IsInBranch; ///< In, or behind, a conditional or loop.
   /// The update that a node leads to; NoNode for none, Several for more.
   static constexpr NodeId Several = NoNode - 1;
   std::vector<NodeId> LeadsTo;
-  SmallSet<NodeId, 32> Views, Above; ///< Of the variable, the update at hand.
+  SmallSet<NodeId, 32> Views, Above; ///< For the variable, the update.
   struct Pair {
     OpenRead Read;
-    NodeList Others; ///< What the reader takes, too.
+    NodeList Others; ///< The other inputs of the reader.
   };
   std::vector<Pair> Found;
-  std::vector<OpenRead> OfOthers; ///< Readers that no gradient above takes.
+  std::vector<OpenRead> OfOthers; ///< Reads in other parts of the step.
 };
 
 void OpenReads::findUpdates() {
@@ -110,14 +111,15 @@ void OpenReads::findUpdates() {
   }
 }
 
-/// What \p Reader takes besides the variable, if it runs in the step that \p
-/// Update is made for, and not behind an update: what it needs is needed for
-/// Update anyway, as far as that is seen nearby.
+/// Returns the inputs of \p Reader besides the variable, if it runs in the step
+/// of \p Update, and not after an update: \p Update needs these inputs anyway,
+/// as far as nodes nearby show.
 OpenReads::NodeList OpenReads::othersOf(NodeId Reader, NodeId Update) const {
   if (!readsElements(Reader) || IsLate[Reader] || Above.contains(Reader) ||
       LeadsTo[Reader] == NoNode || LeadsTo[Reader] == Update)
     return {};
-  // Where all that it takes is alive and in one frame with the update, it is.
+  // If all inputs of the reader are alive and in the frame of the update, so is
+  // the reader.
   NodeList Others;
   for (Endpoint E : G.inputs(Reader)) {
     if (Views.contains(E.Node) ||
@@ -130,8 +132,8 @@ OpenReads::NodeList OpenReads::othersOf(NodeId Reader, NodeId Update) const {
   return Others;
 }
 
-/// Whether \p Reader is of another part of the step, which leads to other
-/// updates, and runs whenever what it takes is computed.
+/// Returns true if \p Reader is in another part of the step, which leads to
+/// other updates, and runs whenever its inputs are computed.
 bool OpenReads::mayRunWith(NodeId Reader, NodeId Update) const {
   return readsElements(Reader) && !IsLate[Reader] && !IsInBranch[Reader] &&
          !IsInBranch[Update] && !Above.contains(Reader) &&
@@ -186,9 +188,9 @@ void OpenReads::addReaders(NodeId Var) {
     addReads(Update, Readers);
 }
 
-/// Those of what was found that no order is given to, and that are of a
-/// gradient: it is made of values that the variable is in already. Other
-/// readers are of another part of the step, of which all would have to be
+/// Returns the found reads that nothing orders and that belong to a gradient:
+/// such a reader also takes values that depend on the variable. Other readers
+/// belong to another part of the step, and all of that part would have to come
 /// first.
 std::vector<OpenRead> OpenReads::open() const {
   std::vector<OpenRead> Open;
@@ -211,10 +213,10 @@ std::vector<OpenRead> OpenReads::open() const {
   return Open;
 }
 
-/// Adds the readers of other parts of a step, as of a second loss with the same
-/// weights, that nothing orders with the update although no run has the one
-/// without the other: all that waits for the update needs the reader, too. Then
-/// the update may wait for it.
+/// Adds the readers in other parts of a step, such as a second loss with the
+/// same weights, that nothing orders with the update. No run has the update
+/// without the reader, since all nodes that wait for the update need the
+/// reader. So the update may wait for it.
 void OpenReads::addOfOtherParts(std::vector<OpenRead> &Open) const {
   for (size_t Begin = 0; Begin < OfOthers.size(); Begin += InSweep) {
     ArrayRef<OpenRead> Now = ArrayRef(OfOthers).slice(

@@ -1,4 +1,4 @@
-//===- lib/infer/graph/ReadOrder.h - what comes first -----------*- C++ -*-===//
+//===- lib/infer/graph/ReadOrder.h - reads before updates -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -11,14 +11,15 @@
 
 namespace graft {
 
-/// Reads of reference variables for a step that nothing orders with an update
-/// in the same step: what `tf.gradients` makes, which unlike
-/// `Optimizer.compute_gradients` has no barrier behind the gradients of an op.
-/// Such a reader leads to the update of another variable, needs nothing to run
-/// that this update does not need, and takes what was made of the variable; or
-/// it is of another part of the step, in no branch, and needed by all that
-/// waits for the update. Which of the two comes first is open in the input. At
-/// most some thousand are looked at, in a few sweeps over the graph.
+/// Finds reads of reference variables that nothing orders with an update in the
+/// same step. `tf.gradients` makes such reads: unlike
+/// `Optimizer.compute_gradients`, it has no barrier behind the gradients of an
+/// op. Such a reader leads to the update of another variable, needs nothing
+/// that the update at hand does not need, and takes values computed from the
+/// variable. Or it is in another part of the step, in no branch, and all nodes
+/// that wait for the update need it. The input leaves open which of the two
+/// comes first. Looks at some thousand pairs at most, in a few sweeps over the
+/// graph.
 std::vector<OpenRead> findOpenReads(const Graph &G);
 
 } // namespace graft

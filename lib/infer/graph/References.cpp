@@ -18,7 +18,7 @@ using namespace llvm;
 
 namespace graft {
 
-/// Whether the Transpose \p N leaves the axes as they are.
+/// Returns true if the Transpose \p N leaves the axes as they are.
 static bool movesNoAxis(const Graph &G, NodeId N) {
   auto Axes = constValue(G, G.input(N, 1).Node);
   return Axes && Axes->HasInts && all_of(enumerate(Axes->Ints), [](auto Axis) {
@@ -40,8 +40,8 @@ bool passesMemoryOn(const Graph &G, NodeId N) {
   return is_contained(Ops, G.opName(N));
 }
 
-/// The shape of \p E as far as it is that of a variable, the first axis left
-/// out: rows of it may have been taken.
+/// Returns the shape of the variable that \p E reads. The first axis of \p E
+/// may be shorter: it may have some rows only.
 static std::optional<ShapeValue>
 columns(const Graph &G, const VariableIndex &Vars, Endpoint E) {
   for (unsigned Steps = 0; Steps < 16; ++Steps) {
@@ -58,8 +58,8 @@ columns(const Graph &G, const VariableIndex &Vars, Endpoint E) {
   return std::nullopt;
 }
 
-/// Whether \p N takes a part of each row, which is a copy. Rows themselves may
-/// be memory of what they are taken of.
+/// Returns true if \p N takes a part of each row, which is a copy. Whole rows
+/// may be memory of their source.
 static bool takesColumns(const Graph &G, const VariableIndex &Vars, NodeId N) {
   StringRef Op = G.opName(N);
   bool IsSlice = Op == op::Slice, IsSplit = Op == op::Split;
@@ -112,7 +112,7 @@ bool passesMemoryOn(const Graph &G, const VariableIndex &Vars, Use U) {
   return U.Index == 0 || Op == op::Merge || Op == op::IdentityN;
 }
 
-/// Whether \p N is a sum of a variable and a number.
+/// Returns true if \p N is a sum of a variable and a number.
 static bool countsOn(const Graph &G, const VariableIndex &Vars, NodeId N) {
   if ((!G.isOp(N, op::Add) && !G.isOp(N, op::AddV2)) ||
       !G.isOp(G.input(N, 1).Node, op::Const))

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// What reads a reference variable through an Identity has the variable's own
-// memory: an op that takes it and runs after an update sees what was written,
-// not what the variable was when the Identity ran.
+// An Identity of a reference variable passes on the variable's own memory. An
+// op that takes it and runs after an update sees the new value, and not the
+// value at the time of the Identity.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,28 +18,29 @@
 
 namespace graft {
 
-/// Whether \p N may pass on the memory of its first input: a Transpose that
-/// moves no axis does, too.
+/// Returns true if \p N may pass on the memory of its first input. A Transpose
+/// that moves no axis does, too.
 bool passesMemoryOn(const Graph &G, NodeId N);
 /// Returns true if the user of \p U may pass on the memory that it reads there.
-/// An op that reads a part of each row of a variable copies.
+/// An op that reads a part of each row of a variable makes a copy.
 bool passesMemoryOn(const Graph &G, const VariableIndex &Vars, Use U);
 
-/// Whether \p N counts, by a number: nothing behind it is of another step.
+/// Returns true if \p N updates a variable by a constant, as a counter does.
+/// Nodes after it do not belong to another step.
 bool isCounter(const Graph &G, const VariableIndex &Vars, NodeId N);
 
-/// What runs after an update of some reference variables.
+/// Finds the nodes that run after an update of some reference variables.
 class LateReads {
 public:
   LateReads(const Graph &G, const VariableIndex &Vars) : G(G), Vars(Vars) {}
 
-  /// Adds what is reached from an update of \p Var, unless that is a handle.
+  /// Adds the nodes after an update of \p Var, unless \p Var is a handle.
   void add(NodeId Var);
-  /// Whether \p N runs after an update.
+  /// Returns true if \p N runs after an update.
   bool isLate(NodeId N) const { return N < After.size() && After[N]; }
-  /// A node that passes the memory that \p Read gives on to what runs after an
-  /// update, other than \p Read itself; or NoNode. What \p Copies is true of
-  /// does not.
+  /// Returns a node that passes the memory of \p Read on to a node after an
+  /// update, or NoNode. Direct users of \p Read count only if they are Merge
+  /// nodes. A node that \p Copies accepts passes no memory on.
   NodeId lateView(NodeId Read,
                   llvm::function_ref<bool(NodeId)> Copies = nullptr) const;
 

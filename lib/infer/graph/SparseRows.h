@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A sparse tensor that is made of dense rows (Where and GatherNd), or of their
-// numbers, has its elements row after row. Where empty rows are filled
-// (SparseFillEmptyRows), each row is a segment of its elements.
+// A sparse tensor that is made from dense rows (Where and GatherNd), or from
+// their numbers, has its elements in the order of rows. If SparseFillEmptyRows
+// filled the empty rows, each row is a segment of its elements.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,20 +15,20 @@
 
 namespace graft {
 
-/// Whether \p Indices, of a sparse tensor, come of numbers of rows that the
-/// graph computes.
+/// Returns true if \p Indices, of a sparse tensor, follow from row numbers that
+/// the graph computes.
 bool areMadeOfRows(const Graph &G, Endpoint Indices);
 
-/// The column of a matrix, from the left, that \p N, a StridedSlice, takes of
-/// all rows; nothing if it takes something else.
+/// Returns the column of a matrix, from the left, that \p N, a StridedSlice,
+/// takes of all rows; nothing if it takes something else.
 std::optional<int64_t> columnTaken(const Graph &G, NodeId N);
 
-/// The SparseFillEmptyRows whose row numbers \p Segments are, all of them:
-/// column 0 of its indices. NoNode if it is something else.
+/// Returns the SparseFillEmptyRows whose row numbers are \p Segments, all of
+/// column 0 of its indices; NoNode if these are something else.
 NodeId filledBy(const Graph &G, Endpoint Segments);
 
-/// Whether rows are looked up by which of its distinct values \p Unique says
-/// that each element is.
+/// Returns true if a lookup of rows takes output 1 of \p Unique as indices: for
+/// each element, the number of its distinct value.
 bool isLookedUp(const Graph &G, NodeId Unique);
 
 } // namespace graft

@@ -13,13 +13,13 @@
 
 namespace graft {
 
-/// The live nodes of \p G, each after all of its inputs, data and control. The
-/// back edges of loops (from NextIteration) do not count, nor does the edge
-/// that closes another cycle, which the verifier refuses. As close to the order
-/// of the file as that allows.
+/// Returns the live nodes of \p G, each after all of its inputs, data and
+/// control. The back edges of loops (from NextIteration) do not count, nor does
+/// the edge that closes another cycle, which the verifier refuses. The order is
+/// as close to that of the file as possible.
 std::vector<NodeId> topologicalOrder(const Graph &G);
 
-/// Whether the outputs of \p Op go back to the start of a loop.
+/// Returns true if the outputs of \p Op go back to the start of a loop.
 bool isBackEdgeOp(llvm::StringRef Op);
 
 } // namespace graft

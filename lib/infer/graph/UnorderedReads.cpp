@@ -66,17 +66,17 @@ public:
 private:
   struct Reader {
     NodeId Node;
-    bool IsMemory;  ///< What is fetched is read when the run is over.
+    bool IsMemory;  ///< It is fetched: its memory is read after the run.
     bool IsFetched; ///< It may run beside a step.
   };
-  /// The readers of a variable, and how many updates come before its own.
+  /// The readers of a variable, and the number of updates before its own.
   struct Group {
     size_t Begin;
     SmallVector<Reader, 4> Readers;
   };
   struct Pair {
     Reader Read;
-    size_t Update; ///< In the sweep.
+    size_t Update; ///< Its place in the sweep.
   };
 
   void findSteps();
@@ -87,8 +87,8 @@ private:
   bool excludesEachOther(NodeId Read, NodeId Update);
   void sweep(size_t Begin);
 
-  /// Calls \p Sweep until there is nothing new; false if loops inside each
-  /// other go on for too long.
+  /// Calls \p Sweep until nothing is new. Returns false if nested loops take
+  /// too many sweeps.
   template <typename Fn> bool settle(Fn Sweep) {
     for (unsigned I = 0; I < MostSweeps; ++I)
       if (!Sweep() || !HasLoops)
@@ -103,20 +103,20 @@ private:
 
   /// Properties of a node.
   enum : uint8_t {
-    OfRows = 1,      ///< It is made of what is fed.
-    OfVariables = 2, ///< It is made of a variable.
+    OfRows = 1,      ///< It depends on a feed.
+    OfVariables = 2, ///< It depends on a variable.
     Updates = 4,     ///< It is an update, or needs one.
-    Learns = 8,      ///< It is or needs one that makes a run a step.
+    Learns = 8,      ///< It is, or needs, an update that makes a step.
     InStep = 16,     ///< A step needs it.
     FedMore = 32,    ///< It needs a feed that no step needs.
-    ForShow = 64,    ///< What people fetch needs it.
-    ForSink = 128    ///< What nothing uses needs it.
+    ForShow = 64,    ///< A value that is fetched for show needs it.
+    ForSink = 128    ///< A node without users needs it.
   };
 
   static constexpr unsigned MostSweeps = 8;
-  /// Sweeps over updates, in all.
+  /// The most updates, in all.
   static constexpr size_t MostUpdates = 16 * Marks::Size;
-  /// For each node of the graph, pairs that are looked at.
+  /// The number of pairs that are looked at, for each node of the graph.
   static constexpr size_t LooksForNode = 64;
 
   const Graph &G;
@@ -124,7 +124,7 @@ private:
   std::vector<NodeId> Order;
   PerOp Roles;
   bool HasLoops;
-  size_t Looks; ///< How many are left.
+  size_t Looks; ///< The number of looks left.
   std::vector<uint8_t> Is;
   Marks Steps; ///< By node, the steps that need it.
   DenseSet<NodeId> Named;
@@ -150,7 +150,8 @@ void Finder::findSteps() {
       }
       if (Update.Kind != UpdateKind::None) {
         Its |= Updates;
-        // A value that is restored, or fed to be, is made of no variable.
+        // A value that is restored, or fed to be assigned, depends on no
+        // variable.
         bool IsMade = (Its & OfRows) && (Its & OfVariables);
         bool Counts = Update.Kind == UpdateKind::Count || isCounter(G, Vars, N);
         if (Update.Kind == UpdateKind::Assign ? IsMade : !Counts)
@@ -165,7 +166,7 @@ void Finder::findSteps() {
     if (!(Is[N] & Learns) || G.hasUses(N))
       continue;
     Is[N] |= InStep;
-    // An update that is run by itself comes after all that it needs.
+    // An update that runs by itself comes after all that it needs.
     bool HasOthers =
         !Vars.isUpdate(G, N) ||
         any_of(G.inputs(N), [&](Endpoint E) { return Is[E.Node] & Updates; });
@@ -182,8 +183,8 @@ void Finder::findSteps() {
   });
 }
 
-/// Whether \p N is the read that each variable is made with. Nobody fetches it
-/// unless it has a name.
+/// Returns true if \p N is the read that each variable is made with. A run
+/// fetches it only if it has a name.
 bool Finder::isPlainRead(NodeId N) const {
   return (G.isOp(N, op::Identity) || G.isOp(N, op::ReadVariableOp)) &&
          Vars.variableOf(G.input(N, 0)) != NoNode;
@@ -208,7 +209,7 @@ void Finder::findFetches() {
       if (!(Is[N] & (Updates | FedMore))) {
         if (Role & IsShown || Named.contains(N))
           New |= set(N, ForShow);
-        // Nobody fetches what is in a loop.
+        // No run fetches a node inside a loop.
         if (!G.hasUses(N) && !isPlainRead(N) &&
             Vars.variableOf({N, 0}) == NoNode &&
             !(Loops && Loops->givesInside(N)))
@@ -221,10 +222,10 @@ void Finder::findFetches() {
   });
 }
 
-/// Whether \p N, or what takes the value that it reads, is made of variables
-/// alone and leads to what nothing uses: people fetch it, as they do a penalty.
-/// A value that is made of rows, or of another value of the step, may be left
-/// over from a gradient.
+/// Returns true if \p N, or a user of the value that it reads, depends on
+/// variables alone and leads to a node without users: a run may fetch it, as it
+/// does a penalty. A value that depends on rows, or on another value of the
+/// step, may be left over from a gradient.
 bool Finder::isOfVariables(NodeId N) const {
   auto IsOfStep = [&](Endpoint E) {
     return !E.isControl() && Is[E.Node] & InStep && Is[E.Node] & OfVariables &&
@@ -268,7 +269,7 @@ void Finder::addVariable(NodeId Var) {
       NodeId User = U.User;
       if (!G.isData(U) || U.Index < Vars.update(G, User).NumVars)
         return;
-      // One side of a conditional is read there, and not behind it.
+      // A value of one side of a conditional is read on that side only.
       bool IsView =
           Vars.variableOf({User, 0}) == Var ||
           (!IsHandle && passesMemoryOn(G, Vars, U) && !G.isOp(User, op::Merge));

@@ -10,9 +10,9 @@
 //     train = NoOp(^update, ^follow)
 //
 // A step is a run that updates a variable by more than a count or an initial
-// value. A node that nothing uses needs all of one. Beside it the same run may
-// fetch what is fed no more than the step: summaries, tensors that have a name,
-// and what is made of variables alone, such as a penalty.
+// value. A node without users needs all of a step. The same run may also fetch
+// values that need no further feed: summaries, named tensors, and values
+// computed from variables alone, such as a penalty.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,17 +23,17 @@
 
 namespace graft {
 
-/// The first read that nothing orders, and how many there are.
+/// The first unordered read, and the number of them.
 struct UnorderedReads {
   OpenRead First = {NoNode, NoNode};
   NodeId Var = NoNode;
-  /// The reader is fetched, and may be the memory of the variable.
+  /// Set if the reader is fetched and may be the memory of the variable.
   bool IsMemory = false;
   size_t Count = 0;
 };
 
-/// Looks at some thousand updates at most, in a few sweeps over the graph.
-/// \p Named are nodes that are fetched.
+/// Finds unordered reads. Looks at some thousand updates at most, in a few
+/// sweeps over the graph. \p Named are nodes that are fetched.
 UnorderedReads findUnorderedReads(const Graph &G, llvm::ArrayRef<NodeId> Named);
 
 } // namespace graft

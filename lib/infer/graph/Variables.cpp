@@ -72,8 +72,8 @@ VariableIndex::VariableIndex(const Graph &G) {
   for (NodeId N = 0; N < G.size(); ++N)
     if (Role[G.node(N).Op] == Creates && G.isLive(N))
       Vars.push_back(N);
-  // From each variable along what passes it on: only few nodes do, and each
-  // has one source.
+  // Follow each variable through the nodes that pass it on: these are few, and
+  // each has one source.
   SmallVector<NodeId, 8> Aliases;
   for (NodeId Var : Vars) {
     VarOf[Var] = Var;

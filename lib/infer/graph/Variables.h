@@ -17,42 +17,43 @@
 
 namespace graft {
 
-/// Marks a node of the input that exists once although its op does not say so.
+/// Marks an unreplicated node of the input whose op does not require that.
 inline constexpr llvm::StringRef OnceAttr = "_graft_once";
 
-/// Whether \p N is marked so.
+/// Returns true if \p N is marked with OnceAttr.
 inline bool isMarkedOnce(const Graph &G, NodeId N) {
   return G.node(N).Flags & NF_MayHaveGraft && G.hasAttr(N, OnceAttr);
 }
 
-/// Marks, of these, tensors that people feed, as the zeros that a recurrence
-/// begins with: no rule needs them to exist once, but who feeds them feeds the
-/// rows of all replicas.
+/// Marks those of these nodes that a user feeds, such as the zeros that a
+/// recurrence begins with. No rule requires them to be unreplicated, but the
+/// user feeds the rows of all replicas.
 inline constexpr llvm::StringRef FedAttr = "_graft_fed";
-/// Whether \p N is computed once since nothing relates what replicas would
-/// compute.
+/// Returns true if \p N is unreplicated because nothing relates the values that
+/// replicas would compute.
 inline bool isKeptOnce(const Graph &G, NodeId N) {
   return G.node(N).Count == Copies::Once && isMarkedOnce(G, N) &&
          !G.hasAttr(N, FedAttr);
 }
 
-/// What becomes of values that the replicas write to a variable and that no
-/// rule relates, and what the copies of a sync-on-read variable are together.
+/// How to combine the values that the replicas write to a variable, if no rule
+/// relates them, and the copies of a sync-on-read variable.
 enum class Aggregation : uint8_t { None, Sum, Mean, OnlyFirst };
 
-/// The aggregation of a variable that a rule of the user, or the input, names
-/// (program); of a sync-on-read variable it stays in outputs.
+/// The aggregation that a rule of the user, or the input, gives a variable
+/// (program). For a sync-on-read variable it stays in outputs.
 inline constexpr llvm::StringRef AggregationAttr = "_graft_aggregation";
 
-/// "none", "sum", "mean" or "only-first-replica".
+/// Returns "none", "sum", "mean" or "only-first-replica".
 llvm::StringRef aggregationName(Aggregation How);
 std::optional<Aggregation> parseAggregation(llvm::StringRef Name);
-/// The aggregation of \p Var if a rule names the variable.
+/// Returns the aggregation of \p Var if a rule names the variable.
 std::optional<Aggregation> aggregationOf(const Graph &G, NodeId Var);
 
-/// Which tensors are variables. A handle or reference is followed through what
-/// passes it on: Identity, Switch, Enter of a handle, the reference that an
-/// update op returns. Found by op and argument kind, never by name.
+/// Finds the tensors that are variables. A handle or reference is followed
+/// through the nodes that pass it on: Identity, Switch, Enter of a handle, the
+/// reference that an update op returns. Op and argument kind decide, never a
+/// name.
 class VariableIndex {
 public:
   explicit VariableIndex(const Graph &G);
@@ -67,13 +68,13 @@ public:
                ? NoNode
                : VarOf[E.Node];
   }
-  /// Whether a conditional passes a variable on.
+  /// Returns true if a conditional passes a variable on.
   bool anySwitched() const { return !Switches.empty(); }
-  /// Whether input \p Index of \p N uses a variable in place: through a handle,
-  /// or through a reference that the op takes as one.
+  /// Returns true if input \p Index of \p N uses a variable in place: through a
+  /// handle, or through a reference that the op takes as one.
   bool usesInPlace(const Graph &G, NodeId N, unsigned Index) const;
 
-  /// Whether \p N changes a variable.
+  /// Returns true if \p N changes a variable.
   bool isUpdate(const Graph &G, NodeId N) const {
     return update(G, N).Kind != UpdateKind::None;
   }
@@ -82,7 +83,8 @@ public:
     return Op < UpdateOps.size() ? UpdateOps[Op] : updateOf(G, Op);
   }
 
-  /// Whether \p N may exist only once: by its op (isOnceOp), or marked.
+  /// Returns true if \p N must be unreplicated: by its op (isOnceOp), or since
+  /// it is marked.
   bool isOnce(const Graph &G, NodeId N) const {
     uint32_t Op = G.node(N).Op;
     return (Op < OnceOps.size() ? OnceOps[Op] : isOnceOp(G.opNameOf(Op))) ||
@@ -93,11 +95,12 @@ public:
   template <typename Fn>
   void forEachUse(const Graph &G, NodeId Var, Fn F) const;
 
-  /// The assignment of the initial value of \p Var, or NoNode: the only one
-  /// from inside the graph that restores nothing.
+  /// Returns the assignment of the initial value of \p Var: the only one with a
+  /// value from inside the graph that is not restored. NoNode if there is none,
+  /// or several.
   NodeId initialAssign(const Graph &G, NodeId Var) const;
 
-  /// Makes room for nodes that are new; none of them is a variable.
+  /// Makes room for new nodes, none of which is a variable.
   void extend(const Graph &G) { VarOf.resize(G.size(), NoNode); }
 
 private:
@@ -105,7 +108,7 @@ private:
 
   std::vector<NodeId> Vars;
   std::vector<NodeId> VarOf;       ///< By node: the variable that output 0 is.
-  llvm::DenseSet<NodeId> Switches; ///< Those of which output 1 is it too.
+  llvm::DenseSet<NodeId> Switches; ///< Nodes whose output 1 is it, too.
   // By op. A graph gets more ops as it is rewritten: those are looked up.
   std::vector<UpdateDef> UpdateOps;
   std::vector<bool> OnceOps;

@@ -1,4 +1,4 @@
-//===- lib/infer/rules/BatchNormReads.h - who reads batch statistics ------===//
+//===- lib/infer/rules/BatchNormReads.h - readers of statistics -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -11,12 +11,12 @@
 
 namespace graft {
 
-/// Whether \p User takes nothing but the shape of output \p Port of a batch
-/// norm, which does not depend on how the op is written. (That of the third
-/// reserve space does; tf.gradients makes zeros of it that nothing reads.)
+/// Returns true if \p User reads only the shape of output \p Port of a batch
+/// norm, which is the same however the op is written. (The shape of the third
+/// reserve space is not; tf.gradients makes zeros of it that no node reads.)
 bool readsShapeOnly(const Graph &G, NodeId User, uint32_t Port);
 
-/// Whether somebody takes the value of the variance of batch norm \p N.
+/// Returns true if a node reads the value of the variance of batch norm \p N.
 bool isVarianceRead(const Graph &G, NodeId N);
 
 } // namespace graft

@@ -81,7 +81,7 @@ static void pack(SizeContext &C) {
     if (Size < 0 || Size > C.MaxElements || (V && int64_t(V->size()) != Size) ||
         (!S->empty() && C.intAttr("axis").value_or(0) != 0))
       return;
-    // The other elements say something even so.
+    // The elements of the other operands are still known.
     for (int64_t At = 0; At < Size; ++At)
       List.push_back(V ? (*C.val(I))[At] : C.slot(64 + List.size()));
     Any |= V.has_value();
@@ -90,7 +90,7 @@ static void pack(SizeContext &C) {
     C.setValue(0, List);
 }
 
-/// Vectors one after the other, or matrices, row by row, beside each other.
+/// Concatenates vectors, or matrices along axis 1, row by row.
 static void concat(SizeContext &C) {
   unsigned Count = C.numData() - 1;
   auto Axis = C.num(Count);
@@ -115,13 +115,13 @@ static void concat(SizeContext &C) {
 
 namespace {
 
-/// Concat along the axis of the batch. \p Type is that of a sum of the parts,
-/// which was asked for after \p Asked others.
+/// Infers the type of a Concat along the batch axis. \p Type is that of a sum
+/// of the parts, whose requests follow the first \p Asked ones.
 ReplicationType joinRows(TypeContext &C, ArrayRef<unsigned> Operands,
                          unsigned Axis, ReplicationType Type, size_t Asked) {
   if (C.isReduced()) {
-    // Who reads this needs the rows of all replicas, whose scale is 0: what a
-    // sum of the parts would need is not asked for too.
+    // A user needs the rows of all replicas, which have a scale exponent of 0.
+    // Drop the requests that only a sum of the parts needs.
     C.Asked.erase(C.Asked.begin() + Asked, C.Asked.end());
     C.Assumes |= Type.Assumes;
     for (unsigned I : Operands)
@@ -192,8 +192,8 @@ ReplicationType joinType(TypeContext &C) {
       return C.varying(
           "concatenates a per-replica shard with a replicated value "
           "along the batch axis");
-    // Rows that are counted by their values are as many as others in all, and
-    // need not be on a replica.
+    // Data-dependent row counts may be equal in the single-device step and
+    // differ on a replica.
     if (auto Shape = C.shape(I); Shape && X.Axis < Shape->size()) {
       DimId Mine = C.D.table().find((*Shape)[X.Axis]);
       auto S = C.D.table().sym(Mine);
@@ -214,7 +214,8 @@ ReplicationType joinType(TypeContext &C) {
   return Sum;
 }
 
-/// How many blocks an image becomes in SpaceToBatch; 0 if that is not known.
+/// Returns the number of blocks that SpaceToBatch makes of an image, or 0 if it
+/// is not known.
 unsigned countBlocks(std::optional<SmallVector<int64_t, 4>> Sizes) {
   unsigned Count = 1;
   for (int64_t Size : Sizes ? *Sizes : SmallVector<int64_t, 4>{0})
@@ -256,12 +257,12 @@ ReplicationType fromBlocksType(TypeContext &C) {
   return X;
 }
 
-/// Row numbers, which count as rows, before other indices, along the last axis:
-/// the type of the indices, or Varying.
+/// Infers the type of indices that concatenate row numbers, taken as rows, with
+/// other indices along the last axis. Varying without a mark if they do not.
 ReplicationType rowIndices(TypeContext &C, const ReplicationType &Numbers) {
   auto Type = ReplicationType::varying(Numbers.Cause);
   auto Rows = ReplicationType::sharded(Numbers.Axis);
-  // One row after the other is what a Range numbers, in whatever order.
+  // A Range numbers all rows in turn, whatever their order is.
   bool CountsAll =
       C.G.isOp(Numbers.Cause, op::Range) &&
       C.isSameSize(C.input(0), Numbers.Axis, {Numbers.Cause, 0}, 0);
@@ -315,7 +316,7 @@ static bool joinIndices(TypeContext &C) {
     C.setAll(Type, Type.Indices);
     return true;
   }
-  // The rows of accidental hits, and their columns.
+  // The rows and the columns of accidental hits become their indices.
   if (First.Indices != LocalIndices::HitRows || !C.isOp(op::ConcatV2) ||
       C.numData() != 3 || !C.operand(2).isTrue())
     return false;

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products of matrices, with letters too, and sums over the rows.
+// Products of matrices, Einsum, and sums over the rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,7 +50,7 @@ static void biasAddGrad(SizeContext &C) {
     C.setShape(0, (*X)[channelAxis(C, X->size())]);
 }
 
-/// Rows of the sparse operand, columns of the dense one.
+/// Output 0 has the rows of the sparse operand, the columns of the dense one.
 static void sparseMatMul(SizeContext &C) {
   Dims B = C.in(3);
   if (!B || B->size() != 2)
@@ -58,7 +58,7 @@ static void sparseMatMul(SizeContext &C) {
   bool Turned = C.flag("adjoint_b"), Adjoint = C.flag("adjoint_a");
   DimId Columns = (*B)[Turned ? 0 : 1], Inner = (*B)[Turned ? 1 : 0];
   DimId Rows = C.slot(0);
-  // Of the entries that a replica has the sizes are known.
+  // The sizes of the entries of one replica are known.
   if (entriesSliced(C.G, C.Inputs[0], 0, C.replicas()) != NoNode) {
     if (Dims I = C.in(0); I && I->size() == 2)
       C.same((*I)[1], C.number(1, 2));
@@ -79,7 +79,7 @@ static void einsum(SizeContext &C) {
   auto E = parseEquation(C.stringAttr("equation").value_or(""), Ranks);
   if (!E)
     return;
-  // By letter; an axis that several operands have is one size.
+  // The sizes by letter: operands that share a letter share its size.
   DenseMap<char, DimId> Sizes;
   for (unsigned I = 0; I < C.numData(); ++I) {
     Dims X = C.in(I);
@@ -110,7 +110,7 @@ static void einsum(SizeContext &C) {
 
 namespace {
 
-/// The product of matrices, of which one, \p X or \p Y, is split.
+/// Infers the type of a product of matrices if \p X or \p Y is sharded.
 ReplicationType productOfRows(TypeContext &C, ReplicationType X,
                               ReplicationType Y, bool Batched) {
   int RX = C.rank(0), RY = C.rank(1), Out = C.rank(C.out());
@@ -162,7 +162,8 @@ ReplicationType matMulType(TypeContext &C, bool Batched) {
   return productOfRows(C, X, Y, Batched);
 }
 
-/// A sum of products: the batch is a letter that the result keeps or adds up.
+/// Infers the type of a sum of products: the result keeps the letter of the
+/// batch or adds it up.
 ReplicationType einsumType(TypeContext &C) {
   SmallVector<ReplicationType, 2> Types;
   SmallVector<int, 2> Ranks;
@@ -235,9 +236,8 @@ static void batchMatMul(TypeContext &C) {
 }
 static void einsum(TypeContext &C) { C.setAll(einsumType(C)); }
 
-/// A sparse matrix that all replicas have, times columns that each has some of.
-/// A sparse matrix of the rows of one replica: these times a matrix, or,
-/// turned, what they add to the whole.
+/// Types a sparse matrix with the rows of one replica: its product with a
+/// matrix is sharded, the product of its adjoint is a partial sum.
 static bool sparseMatMulIndices(TypeContext &C) {
   Endpoint Rows;
   if (!isOfEntries(C, 0, 1, 2, Rows))
@@ -259,6 +259,7 @@ static bool sparseMatMulIndices(TypeContext &C) {
   return true;
 }
 
+/// Types a replicated sparse matrix times a dense one with sharded columns.
 static void sparseMatMul(TypeContext &C) {
   ReplicationType X = C.operand(3);
   bool HaveMatrix =
@@ -270,7 +271,7 @@ static void sparseMatMul(TypeContext &C) {
   C.setAll(X);
 }
 
-/// With a bias and an activation, row by row.
+/// A product with a bias and an activation works row by row.
 static void fusedMatMul(TypeContext &C) {
   C.flag("transpose_a") ? whole(C) : perExample(C);
 }

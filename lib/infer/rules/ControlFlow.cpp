@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Control flow of version 1, and boxes for tensors that may be empty.
+// Control flow of version 1, and Optionals, which may be empty.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,8 +18,8 @@ namespace graft {
 
 namespace sizes {
 
-/// A loop variable has the sizes that it starts with, as long as an iteration
-/// leaves them as they are.
+/// A loop variable keeps its initial sizes as long as no iteration changes
+/// them.
 static void loopMerge(SizeContext &C) {
   C.setShape(1, {});
   if (C.isVariant(SizeContext::AnyAxis))
@@ -49,9 +49,9 @@ static void loopMerge(SizeContext &C) {
   }
 }
 
-/// The branches of a conditional: a size that is not the same in all is another
-/// one. What comes round a loop says nothing here, nor does an Optional that is
-/// empty.
+/// Merges the branches of a conditional: a size that differs between them
+/// becomes a fresh size variable. Loop variables are left to loopMerge(), and
+/// an empty Optional says nothing about sizes.
 static void merge(SizeContext &C) {
   if (C.Loops && C.Loops->isLoopMerge(C.N)) {
     loopMerge(C);
@@ -83,8 +83,8 @@ static void merge(SizeContext &C) {
               (C.options().Unpatched ||
                C.Table.hasSym(X) == C.Table.hasSym(Y)));
     });
-    // Two numbers are one size; other sizes that are one already are so since
-    // an op says it, not this one.
+    // Unify sizes that are equal numbers. Sizes that are one already are so
+    // because another op says it, not this one.
     for (Endpoint E : Sides)
       if (DimId Y = (*C.Known.shape(E))[D];
           Same && C.Table.find(X) != C.Table.find(Y))
@@ -105,7 +105,7 @@ static void merge(SizeContext &C) {
 }
 
 static void optional(SizeContext &C) {
-  // As with a handle, the shape of the box is that of what is in it.
+  // As with a handle, the shape of an Optional is that of its value.
   if (C.numData() == 1 && C.numOutputs() == 1) {
     C.passShape(0, C.inRun(0));
     if (Dims X = C.val(0))
@@ -117,8 +117,9 @@ static void optional(SizeContext &C) {
 
 namespace types {
 
-/// Returns the mark of what a batch norm keeps for its gradient, if every
-/// branch gives that or nothing: it is the same in a branch and behind it.
+/// Returns the mark ForGradient if each branch gives nothing or a tensor that a
+/// batch norm keeps for its gradient: that tensor is the same behind the
+/// branch.
 static LocalIndices markOfKept(const TypeContext &C,
                                ArrayRef<Endpoint> Branches) {
   bool Any = false;
@@ -133,7 +134,7 @@ static LocalIndices markOfKept(const TypeContext &C,
 }
 
 static void switches(TypeContext &C) {
-  // A box is none to reduce.
+  // A variant cannot be reduced.
   ReplicationType X =
       C.G.outputType(C.N, 0) == DT_VARIANT ? C.operand(0) : C.numeric(0);
   ReplicationType Pred = C.plain(1);
@@ -145,15 +146,15 @@ static void switches(TypeContext &C) {
                  : C.varying("may take a different branch on each replica"));
 }
 
-/// Branches must agree, because nobody knows which one it will be. A zero
-/// agrees with everything of its size.
+/// Branches must agree, because the branch taken is not known. Zeros agree with
+/// every value of their size.
 static void merges(TypeContext &C) {
   SmallVector<ReplicationType, 2> Types;
   ReplicationType Result;
   bool IsBox = C.G.outputType(C.N, 0) == DT_VARIANT;
   bool AllZero = true, Same = true, AnySharded = false, AllSharded = true;
   for (unsigned I = 0; I < C.numData(); ++I) {
-    // A size stays one.
+    // A size stays symbolic.
     ReplicationType X =
         C.operand(I).Symbolic || IsBox ? C.operand(I) : C.numeric(I);
     Types.push_back(X);
@@ -188,7 +189,7 @@ static void merges(TypeContext &C) {
     if (Types[I].Zero && !Types[I].hasSizeOf(Result))
       Result = C.varying("merges zeros with values of a different size");
   C.set(0, Result, markOfKept(C, C.G.dataInputs(C.N)));
-  // Which of them it was.
+  // The index of the branch taken.
   ReplicationType Which = ReplicationType::replicated();
   for (Endpoint E : C.G.dataInputs(C.N))
     if (C.Types.type(E).isVarying() && C.mayNotRun(E.Node))
@@ -197,8 +198,8 @@ static void merges(TypeContext &C) {
     C.set(Port, Which);
 }
 
-/// An Optional, in which the gradient of a conditional gets what its branches
-/// computed.
+/// An Optional passes what a branch computed to the gradient of the
+/// conditional.
 static void optional(TypeContext &C) {
   if (C.numData() == 1 && C.numResults() == 1)
     C.set(0, C.operand(0), markOfKept(C, C.input(0)));

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Convolutions, pools, patches, and other sizes of images.
+// Convolutions, pools, patches, and images in other sizes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,10 +16,10 @@ namespace graft {
 
 namespace sizes {
 
-/// Output length of a window (tensorflow GetWindowedOutputSize).
+/// Returns the output length of a window (tensorflow GetWindowedOutputSize).
 static int64_t windowed(int64_t Input, int64_t Window, int64_t Dilation,
                         int64_t Stride, StringRef Padding, int64_t Extra) {
-  // More than TensorFlow's kernels take is no size.
+  // TensorFlow's kernels take no larger numbers.
   auto IsSane = [](int64_t Number) { return isUInt<31>(Number); };
   if (!all_of(ArrayRef{Input, Window, Dilation, Stride, Extra}, IsSane) ||
       Stride == 0)
@@ -86,7 +86,7 @@ void pool(SizeContext &C) {
   C.setShape(0, List);
 }
 
-/// Images of the size in operand 1.
+/// Makes images of the size in operand 1.
 static void resize(SizeContext &C) {
   Dims X = C.in(0);
   if (!X || X->size() != 4)
@@ -100,7 +100,7 @@ static void resize(SizeContext &C) {
   C.setShape(0, {(*X)[0], Height, Width, (*X)[3]});
 }
 
-/// What is said about channels becomes blocks of the image, or the reverse.
+/// Turns channels into blocks of the image (DepthToSpace), or the reverse.
 static void blocks(SizeContext &C) {
   Dims X = C.in(0);
   int64_t Block = C.intAttr("block_size").value_or(0);
@@ -129,8 +129,8 @@ static void sizesOfRows(SizeContext &C) {
 
 namespace {
 
-/// A convolution of the rows in operand \p Rows, forward or backward, with the
-/// filter in operand 1.
+/// Infers the type of a convolution of the rows in operand \p Rows, forward or
+/// backward, with the filter in operand 1.
 ReplicationType convolve(TypeContext &C, unsigned Rows) {
   ReplicationType X = C.numeric(Rows), F = C.numeric(1);
   if (X.isSharded() && F.isPartial())
@@ -167,7 +167,7 @@ ReplicationType ofSizes(TypeContext &C, ReplicationType Rows) {
   if (Rows.isVarying())
     return Rows;
   Endpoint Sizes = C.input(0);
-  // What has no shape that is known may have rows.
+  // If the shape is not known, the sizes of a sharded tensor still mean rows.
   bool AreLocal = C.D.batchAxis(C.out()) == 0 ||
                   (C.G.isOp(Sizes.Node, op::Shape) &&
                    C.Types.type(C.G.input(Sizes.Node, 0)).isSharded());
@@ -184,7 +184,7 @@ static void convBackpropInput(TypeContext &C) {
   C.setAll(ofSizes(C, convolve(C, /*Rows=*/2)));
 }
 
-/// The leading axes are no rows if there are none (`batch_dims`).
+/// Without leading batch axes (`batch_dims`), no axis holds rows.
 static void generalConv(TypeContext &C) {
   C.intAttr("batch_dims").value_or(1) > 0 ? perExample(C) : whole(C);
 }
@@ -248,7 +248,7 @@ ArrayRef<OpRule> families::convolution() {
        .Type = types::generalConv,
        .ComparedOperands = AllOperands},
 
-      // With what follows, such as a bias and an activation.
+      // Fused with other ops, such as a bias and an activation.
       entry("_FusedConv2D", PerExample),
       entry("_FusedConv3D", PerExample),
       entry("_FusedDepthwiseConv2dNative", PerExample),

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The value itself, functions of each element, linear or not, and their
-// gradients, which are linear in the incoming gradient.
+// Identities, functions of each element, linear or not, and their gradients,
+// which are linear in the incoming gradient.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ namespace graft {
 
 namespace sizes {
 
-/// Where channels are in a tensor of rank \p Rank.
+/// Returns the axis of the channels in a tensor of rank \p Rank.
 size_t channelAxis(const SizeContext &C, size_t Rank) {
   bool First = Rank > 2 && C.stringAttr("data_format") == StringRef("NCHW");
   return First ? 1 : Rank - 1;
@@ -98,8 +98,8 @@ void broadcast(SizeContext &C) {
   C.setShape(0, Result);
 }
 
-/// Whether these sizes, aligned at the right, go together whatever the batch
-/// is.
+/// Returns true if these sizes, aligned at the right, are compatible for every
+/// batch size.
 static bool mustFit(const DimTable &Table, ArrayRef<DimId> X,
                     ArrayRef<DimId> Y) {
   return all_of(zip(reverse(X), reverse(Y)), [&](auto Pair) {
@@ -108,8 +108,8 @@ static bool mustFit(const DimTable &Table, ArrayRef<DimId> X,
   });
 }
 
-/// Sizes that do not go together are no error if the op says so: the result is
-/// one element then.
+/// Incompatible sizes are no error if the op says so: the result is then one
+/// element.
 static void compare(SizeContext &C) {
   if (C.G.boolAttr(C.N, "incompatible_shape_error").value_or(true))
     return broadcast(C);
@@ -159,8 +159,8 @@ static bool isOfRows(const SizeContext &C, DimId D) {
   return C.Table.hasSym(D) || C.Table.followsRows(D);
 }
 
-/// The one of \p X and \p Y that is a number of rows, of which there may be
-/// none, if the other is 1.
+/// Returns the row count among \p X and \p Y if it may be 0 and the other one
+/// is 1.
 static std::optional<DimId> orOne(const SizeContext &C, DimId X, DimId Y) {
   for (auto [Rows, Other] : {std::pair(X, Y), std::pair(Y, X)})
     if (C.Table.isOne(Other) && isOfRows(C, Rows) && C.Table.number(Rows) <= 0)
@@ -168,7 +168,7 @@ static std::optional<DimId> orOne(const SizeContext &C, DimId X, DimId Y) {
   return std::nullopt;
 }
 
-/// Returns true if the input only divides sizes by the result of the node.
+/// Returns true if nodes of the input only divide sizes by the result.
 static bool isDivisor(const SizeContext &C) {
   bool Divides = false, IsRead = false;
   C.G.forEachUse(C.N, [&](Use U) {
@@ -181,7 +181,7 @@ static bool isDivisor(const SizeContext &C) {
   return Divides && !IsRead;
 }
 
-/// One element of the result of \p Op.
+/// Returns one element of the result of \p Op.
 DimId arithmeticElement(SizeContext &C, StringRef Op, unsigned Slot, DimId X,
                         DimId Y) {
   if (Op == op::Mul)
@@ -194,7 +194,7 @@ DimId arithmeticElement(SizeContext &C, StringRef Op, unsigned Slot, DimId X,
   if (Op == op::Maximum) {
     if (C.Table.find(X) == C.Table.find(Y))
       return X;
-    // No size is negative, and a number of rows that is known is none of 0.
+    // No size is negative, and rows with a positive number are at least 1.
     auto IsAtLeast = [&](DimId Size, int64_t Least) {
       return isOfRows(C, Size) && Least <= (C.Table.number(Size) > 0 ? 1 : 0);
     };
@@ -202,7 +202,7 @@ DimId arithmeticElement(SizeContext &C, StringRef Op, unsigned Slot, DimId X,
       return X;
     if (!C.Table.hasSym(X) && NX != UnknownSize && IsAtLeast(Y, NX))
       return Y;
-    // A number that may yet turn out to be the batch keeps its identity.
+    // A number that may still turn out to be the batch keeps its size variable.
     if (Numbers)
       return NX >= NY ? X : Y;
     DimId D = C.slotFrom(Slot | SizeContext::OpaqueSlot, {X, Y});
@@ -245,7 +245,7 @@ void same(SizeContext &C) {
       C.setValue(Port, *X);
 }
 
-/// Numbers alone: what is taken from the end of an axis.
+/// Negates numbers only, such as places counted from the end of an axis.
 static void negate(SizeContext &C) {
   Dims X = C.val(0);
   if (!X)
@@ -290,7 +290,7 @@ static void arithmetic(SizeContext &C) {
   Dims X = C.val(0), Y = C.val(1);
   if (!X || !Y)
     return;
-  // One number and no number are no number.
+  // An empty operand makes the result empty.
   bool AnyEmpty = X->empty() || Y->empty();
   size_t Size = AnyEmpty ? 0 : std::max(X->size(), Y->size());
   if ((X->size() != Size && X->size() != 1) ||
@@ -300,7 +300,8 @@ static void arithmetic(SizeContext &C) {
     return std::pair((*C.val(0))[X->size() == 1 ? 0 : I],
                      (*C.val(1))[Y->size() == 1 ? 0 : I]);
   };
-  // Of no rows 1 is no multiple: it is a number, of the rows of all replicas.
+  // Without rows, Maximum(rows, 1) is no multiple of them: it is a number,
+  // which must count the rows of all replicas.
   bool IsNumber = C.isOp(op::Maximum) && any_of(seq(Size), [&](size_t I) {
                     return orOne(C, Pair(I).first, Pair(I).second);
                   });
@@ -322,8 +323,8 @@ SmallVector<unsigned, 8> allOperands(const TypeContext &C) {
   return to_vector<8>(seq(0u, C.numData()));
 }
 
-/// Whether a BiasAdd adds to channels before other axes, where operands are not
-/// aligned at the right, and those are split.
+/// Returns true if a BiasAdd in NCHW, whose operands are not aligned at the
+/// right, has a sharded bias or a value sharded along an axis other than 0.
 bool addsChannels(const TypeContext &C) {
   int Rank = C.rank(C.out());
   return C.isOp(op::BiasAdd) && Rank != 2 &&
@@ -332,7 +333,8 @@ bool addsChannels(const TypeContext &C) {
           (C.operand(0).isSharded() && (Rank < 0 || C.operand(0).Axis != 0)));
 }
 
-/// Anything element-wise that is not linear: plain operands along one axis.
+/// Infers the type of a non-linear element-wise op: it needs plain operands
+/// that are sharded along one axis at most.
 ReplicationType elementwise(TypeContext &C, ArrayRef<unsigned> Operands) {
   int Axis = -1;
   SmallVector<ReplicationType, 4> Types;
@@ -360,7 +362,7 @@ ReplicationType elementwise(TypeContext &C, ArrayRef<unsigned> Operands) {
   return ReplicationType::sharded(Axis);
 }
 
-/// Linear in operand \p I, and not in the other one.
+/// Infers the type of an op that is linear only in operand \p I.
 ReplicationType linearIn(TypeContext &C, unsigned I) {
   ReplicationType X = C.numeric(I), Y = C.plain(1 - I);
   // The derivative at zero is not zero.
@@ -371,7 +373,7 @@ ReplicationType linearIn(TypeContext &C, unsigned I) {
 ReplicationType selectType(TypeContext &C) {
   ReplicationType Cond = C.plain(0);
   ReplicationType Value = types::sumOf(C, {1, 2});
-  // A vector says which rows, in the older op.
+  // In the older op, a vector selects rows.
   bool ByRows = C.isOp(op::Select) && C.rank(0) == 1;
   if (Cond.isVarying() || Value.isVarying())
     return C.varyingLike(Cond.isVarying() ? Cond : Value);
@@ -388,7 +390,8 @@ ReplicationType selectType(TypeContext &C) {
     return Axis == Value.Axis ? Value
                               : C.varying("selects by a condition that is "
                                           "split along a different axis");
-  // Where the condition differs by rows, both sides do.
+  // The condition differs by row, so both values must be broadcast along the
+  // rows.
   bool Fits =
       Axis >= 0 && C.broadcastsAlong(1, Axis) && C.broadcastsAlong(2, Axis);
   if (!Fits)
@@ -443,7 +446,7 @@ ReplicationType sumOf(TypeContext &C, ArrayRef<unsigned> Operands) {
     return Result;
   }
   if (AnyPartial) {
-    // Partial(k) goes with Partial(k), and with Replicated(k-1), which is
+    // Partial(k) can be added to Partial(k), and to Replicated(k-1), which is
     // Partial(k) as well: N equal terms.
     std::optional<int> K;
     bool Fits = true;
@@ -498,7 +501,7 @@ ReplicationType productOf(TypeContext &C, unsigned I, ReplicationType X,
     Reduce(J, Y);
   }
   int K = X.K + Sign * Y.K;
-  // Zeros divided by zeros are none.
+  // Zeros divided by zeros are no zeros.
   bool Zero = Sign > 0 ? X.Zero || Y.Zero : X.Zero && !Y.Zero;
   if (X.isPartial() || Y.isPartial()) {
     ReplicationType Result = ReplicationType::partial(K);
@@ -540,7 +543,7 @@ bool passIndices(TypeContext &C) {
   return Any;
 }
 
-/// Zeros of what only a gradient of the same replica reads are for it, too.
+/// Types zeros like a tensor that only a gradient of the same replica reads.
 static bool zerosForGradient(TypeContext &C) {
   bool IsIt = C.operand(0).Indices == LocalIndices::ForGradient;
   if (IsIt)
@@ -555,7 +558,7 @@ static void nonLinear(TypeContext &C) {
   C.setAll(elementwise(C, allOperands(C)));
 }
 
-/// Whether the operands are sizes of which each is compared with itself.
+/// Returns true if the operands are sizes, each compared with an equal one.
 static bool comparesSame(const TypeContext &C) {
   auto X = C.D.value(C.input(0)), Y = C.D.value(C.input(1));
   return (C.operand(0).Symbolic || C.operand(1).Symbolic) && C.isSize(0) &&
@@ -567,7 +570,8 @@ static bool comparesSame(const TypeContext &C) {
          });
 }
 
-/// Sizes that are less than the true ones by one factor compare as those do.
+/// Handles local sizes that are smaller than the global ones by the same
+/// factors in both operands: they compare as the global sizes do.
 static bool comparesSizes(TypeContext &C) {
   if (C.numData() != 2 || !C.operand(0).Symbolic || !C.operand(1).Symbolic)
     return false;
@@ -635,7 +639,7 @@ static bool castIndices(TypeContext &C) {
     return Type == DT_INT32 || Type == DT_INT64;
   };
   ReplicationType X = C.operand(0);
-  // Of values, or what is looked up by them, any function of one will do.
+  // A cast of a value, or of a row looked up by it, is a function of it.
   bool OfValues = X.Indices == LocalIndices::HitValues ||
                   X.Indices == LocalIndices::Distinct ||
                   X.Indices == LocalIndices::EntryValues;

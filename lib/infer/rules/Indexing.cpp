@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// What looks rows up, scatters them, or adds them up by row numbers; for
+// Ops that look rows up, scatter them, or add them up by row number. For
 // numbers of the rows of one replica see RowIndices.cpp.
 //
 //===----------------------------------------------------------------------===//
@@ -17,9 +17,9 @@ namespace graft {
 
 namespace sizes {
 
-/// Of operand \p I, places that a Where lists in what it looked at: a tensor of
-/// size \p Sizes, where they are, is as large, if it has as many rows. Then
-/// those of a replica are in its own rows.
+/// If a Where lists the positions in operand \p I, unifies \p Sizes, those of
+/// the tensor they index, with those of the operand of the Where if the numbers
+/// are equal. Then the positions of a replica are in its own rows.
 static void likeListed(SizeContext &C, unsigned I, ArrayRef<DimId> Sizes) {
   const Graph &G = C.G;
   auto Passes = [&](NodeId N) {
@@ -62,7 +62,7 @@ static void gather(SizeContext &C) {
   C.setShape(0, List);
 }
 
-/// The last axis of the indices says which element, the others where it goes.
+/// The last axis of the indices selects an element; the others are kept.
 static void gatherNd(SizeContext &C) {
   Dims X = C.in(0), Index = C.in(1);
   if (X)
@@ -77,11 +77,9 @@ static void gatherNd(SizeContext &C) {
   C.setShape(0, List);
 }
 
-/// The result is as large as the tensor; what is put has the axes of the
-/// indices but the last, and those of the tensor that no index goes through.
-/// The rows that operand \p Rows scatters into a tensor of the sizes \p Into:
-/// as many as operand \p Index has indices, with the sizes behind those that an
-/// index goes through.
+/// Unifies the sizes of operand \p Rows, which the indices in operand \p Index
+/// scatter into a tensor of sizes \p Into: those of the indices without the
+/// last axis, then those of the tensor along the axes that no index selects.
 static void scatterRows(SizeContext &C, Dims Into, unsigned Index,
                         unsigned Rows) {
   Dims At = C.in(Index), From = C.in(Rows);
@@ -102,7 +100,8 @@ static void tensorScatter(SizeContext &C) {
 
 static void scatterNd(SizeContext &C) {
   fromSizes<2>(C);
-  // Of rows that are found, such as those of a mask, the number says no order.
+  // A data-dependent row count, such as that of a mask, says nothing about
+  // order.
   if (Dims Rows = C.in(1);
       Rows && !Rows->empty() && C.Table.number(Rows->front()) != UnknownSize)
     scatterRows(C, C.out(0), 0, 1);
@@ -169,9 +168,9 @@ static void gather(SizeContext &C) {
 
 namespace {
 
-/// The rows of all replicas, by what the nodes before compute together: what
-/// they compute each is nothing. In a graph with loops, the type of what is
-/// gathered might be another later, and nobody would ask here again.
+/// Infers the type of rows that a group of nodes gathers from all replicas; no
+/// node of it proves that alone. In a graph with loops, the type of the source
+/// may still change, and this rule would not be asked again.
 ReplicationType gatherByLengths(TypeContext &C) {
   Endpoint Source = lengthGatherSource(C.G, C.N);
   if (Source.Node == NoNode || C.hasLoops())
@@ -184,7 +183,7 @@ ReplicationType gatherByLengths(TypeContext &C) {
              : C.varying("gathers a value that is not split along its axis");
 }
 
-/// Rows of a table; with batch_dims, of a table for each row of the indices.
+/// Types rows of a table; with batch_dims, of a table per row of the indices.
 ReplicationType gatherType(TypeContext &C) {
   ReplicationType Table = C.numeric(0), Index = C.plain(1);
   if (Table.isVarying() || Index.isVarying())
@@ -192,7 +191,7 @@ ReplicationType gatherType(TypeContext &C) {
   int64_t Lead = C.intAttr("batch_dims").value_or(0);
   int RankOfTable = C.rank(0), RankOfIndex = C.rank(1), Axis = 0;
   if (C.isOp(op::GatherV2)) {
-    // If the rank of the table is not known, it has the axis.
+    // A table of unknown rank is assumed to have the axis.
     auto V = C.numbers(2);
     auto At =
         V && V->size() == 1
@@ -214,7 +213,7 @@ ReplicationType gatherType(TypeContext &C) {
   if (Index.isReplicated()) {
     if (!Table.isSharded())
       return Table;
-    // Columns of rows.
+    // The indices select columns of the rows.
     if (Axis < 0 || Axis == Table.Axis || RankOfIndex < 0)
       return C.varying("looks up rows in a per-replica shard");
     int Shift = Axis < Table.Axis ? RankOfIndex - 1 : 0;
@@ -242,7 +241,7 @@ ReplicationType gatherNdType(TypeContext &C) {
              : C.varying("has indices that are split along their last axis");
 }
 
-/// A sum into a tensor of one size on all replicas.
+/// Infers the type of a sum into a tensor of the same size on all replicas.
 ReplicationType scatterNdType(TypeContext &C) {
   ReplicationType Index = C.plain(0), X = C.numeric(1);
   if (X.isVarying() || Index.isVarying())
@@ -265,8 +264,8 @@ ReplicationType scatterNdType(TypeContext &C) {
   }
 }
 
-/// A tensor of which some elements are others: along axes after those that the
-/// indices go through, or as a whole.
+/// Infers the type of a tensor with some elements replaced. It stays sharded
+/// along an axis behind those that the indices select, or needs all rows.
 ReplicationType tensorScatterType(TypeContext &C) {
   auto Index = C.shape(1);
   int64_t Depth = Index && !Index->empty() && C.D.table().isKnown(Index->back())
@@ -296,7 +295,7 @@ ReplicationType unsortedSegmentType(TypeContext &C, Combine Op) {
       return X;
     if (Rank >= 0 && X.Axis >= Rank)
       return ReplicationType::sharded(X.Axis - Rank + 1, X.K);
-    // The rows belong to row numbers of the whole batch.
+    // The segment ids number the rows of the whole batch.
     return X.Axis == 0
                ? C.gathered(0, X)
                : C.varying(
@@ -304,13 +303,13 @@ ReplicationType unsortedSegmentType(TypeContext &C, Combine Op) {
   }
   if (!X.isSharded() || X.Axis != Ids.Axis || !Fixed)
     return C.varying("sums rows by row indices of one replica");
-  // An empty segment has the value that loses against every other.
+  // An empty segment has the neutral element of the operation.
   return ReplicationType::partial(Sum ? X.K : 0, Op);
 }
 
 ReplicationType oneHotType(TypeContext &C) {
   ReplicationType X = C.plain(0);
-  // The new axis is the last one, and its size no batch.
+  // The new axis is the last one, and its size must not be local.
   for (unsigned I = 1; I < C.numData(); ++I)
     if (ReplicationType Y = C.plain(I);
         !Y.isReplicated() || C.operand(I).Symbolic)
@@ -338,7 +337,7 @@ bool takesRows(const TypeContext &C) {
 ReplicationType ofAllRows(TypeContext &C) {
   ReplicationType Type = ReplicationType::replicated();
   for (unsigned I = 0; I < C.numData(); ++I) {
-    // There are no rows to join in a box.
+    // A variant has no rows to gather.
     bool IsBox = C.G.outputType(C.input(I).Node, C.input(I).Port) == DT_VARIANT;
     ReplicationType X = IsBox ? C.operand(I) : C.whole(I);
     if (X.isVarying())

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lists and maps of tensors, which are values: what adds an element gives
-// another list. They are made of true values, or nothing is known of what is in
-// them: no replica has a list of its own rows.
+// Lists and maps of tensors are values: an op that adds an element gives
+// another list. They are made of global values, or nothing is known of their
+// elements: no replica has a list of its own rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,7 +46,7 @@ ArrayRef<OpRule> families::lists() {
       entry(op::TensorMapSize, Whole),
       entry(op::TensorMapStackKeys, Whole),
 
-      // Other boxes.
+      // Other variants.
       entry(op::OptionalHasValue, Whole),
       entry(op::CompositeTensorVariantFromComponents, Whole),
       entry(op::CompositeTensorVariantToComponents, Whole),

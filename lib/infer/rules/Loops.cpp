@@ -2,14 +2,14 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The shape of a tensor array or a stack is that of its elements; it is kept at
-// the node that makes it. Where elements may have several sizes, each reader
-// has one of its own. Loop counters have no tracked value: they are another
-// number each time.
+// The shape of a tensor array or a stack is that of its elements, kept at the
+// node that makes it. If elements may have several sizes, each reader has its
+// own. Loop counters have no tracked value, because each iteration changes
+// them.
 //
-// What is in them is the type of their elements
-// (lib/infer/types/LoopTypes.cpp); the flow of an array says whether all
-// replicas came the same way.
+// An array or a stack has one type for its elements
+// (lib/infer/types/LoopTypes.cpp). The type of the flow of an array says
+// whether all replicas took the same path to it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@ namespace graft {
 
 namespace sizes {
 
-/// The array or stack of the node, by its first operand.
+/// Returns the array or stack whose handle is the first operand of the node.
 static NodeId handle(SizeContext &C) {
   return C.numData() > 0 ? C.Loops->handleOf(C.Inputs[0]) : NoNode;
 }
@@ -42,12 +42,12 @@ static void setElement(SizeContext &C, NodeId Of, ArrayRef<DimId> List) {
                                            : Sharing::None);
 }
 
-/// The sizes of the element that the node reads.
+/// Returns the sizes of the element that the node reads.
 static std::optional<DimList> element(SizeContext &C) {
   return C.element(handle(C));
 }
 
-/// The elements' sizes, after one that is \p First.
+/// Gives output 0 the size \p First, then those of an element, \p Rest.
 static void setRows(SizeContext &C, DimId First, llvm::ArrayRef<DimId> Rest) {
   DimList List{First};
   List.append(Rest.begin(), Rest.end());
@@ -107,8 +107,8 @@ static void pop(SizeContext &C) {
 static void arraySize(SizeContext &C) {
   C.setShape(0, {});
   setHeld(C);
-  // As many as a loop took turns: replicas take equally many, or the types say
-  // that they do not.
+  // The array has an element per iteration of a loop. All replicas run equally
+  // many iterations, or the types say that they do not.
   if (!C.Known.value({C.N, 0}) && !C.Loops->givesInside(C.N))
     C.setShared();
 }
@@ -162,12 +162,12 @@ static void arrayConcat(SizeContext &C) {
 
 namespace {
 
-/// The last operand is the flow of an array.
+/// Returns the type of the flow of an array, the last operand.
 ReplicationType flowOf(const TypeContext &C) {
   return C.operand(C.numData() - 1);
 }
 
-/// Where in the array, as operand \p I says: the same place on all replicas.
+/// Returns the type of the place in operand \p I: Varying if replicas differ.
 ReplicationType placeOf(TypeContext &C, unsigned I) {
   ReplicationType Index = C.plain(I), Flow = flowOf(C);
   if (Flow.isVarying() || Index.isVarying())
@@ -182,7 +182,8 @@ ReplicationType elementOf(TypeContext &C) {
   return Element ? *Element : C.varying("uses an unknown TensorArray or stack");
 }
 
-/// \p X, of which each element has axis 0 less, is written; the place \p Index.
+/// Writes \p X along its axis 0 to the array, at places of type \p Index. With
+/// \p DropsAxis an element has an axis less than X.
 void spread(TypeContext &C, ReplicationType X, ReplicationType Index,
             bool DropsAxis) {
   if (Index.isVarying())
@@ -203,9 +204,9 @@ static bool isElementReady(const TypeContext &C) {
   return C.handle() == NoNode || C.element(C.handle());
 }
 
-/// Makes one, or ends it.
+/// Makes or closes an array or a stack.
 static void localHandle(TypeContext &C) {
-  // No edge tells that they read the number of its elements.
+  // Users read the number of its elements without an edge.
   C.wakeUsers(C.N);
   bool HasFlow = C.opName().starts_with(op::TensorArrayGrad);
   ReplicationType Flow = HasFlow ? C.operand(1) : ReplicationType::replicated();
@@ -258,8 +259,9 @@ static void arrayConcat(TypeContext &C) {
   C.set(1, X.isVarying() ? X : ReplicationType::replicated());
 }
 
-/// Of places that are equal, in turns that are equal, an array that grew has as
-/// many as on the single device, if it was so when it was made.
+/// Infers the type of the size of an array. If all replicas write the same
+/// places in the same iterations, an array that grew is as large as in the
+/// single-device step, provided that its initial size is.
 static void arraySize(TypeContext &C) {
   ReplicationType X = flowOf(C);
   NodeId Made = C.maker();

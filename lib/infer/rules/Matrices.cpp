@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A matrix, or a vector, at a time: the last axes are mixed, the others not.
+// Ops on one matrix or vector at a time, which mix only the last axes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +14,7 @@ namespace graft {
 
 namespace sizes {
 
-/// MatrixDiag: matrices, which are square if nothing else is said.
+/// MatrixDiag: the matrices are square if no operand says otherwise.
 static void diagonal(SizeContext &C) {
   Dims X = C.in(0);
   if (!X || X->empty() || mixedAxes(C.G, C.N) != 1)
@@ -39,7 +39,7 @@ static void diagPart(SizeContext &C) {
   }
 }
 
-/// How many axes are mixed depends on the node.
+/// The number of mixed axes depends on the node.
 static void sameVectors(SizeContext &C) { sameLead(C, mixedAxes(C.G, C.N)); }
 
 } // namespace sizes
@@ -130,7 +130,7 @@ ArrayRef<OpRule> families::matrices() {
       entry(op::BatchIFFT3D, PerVolume, {.Sizes = sizes::same}),
       entry(op::BatchMatrixDiag, PerVector, {.Sizes = sizes::diagonal}),
 
-      // What needs the rows of all replicas: they are gathered.
+      // Ops that need the rows of all replicas, which are gathered.
       entry(op::DiagPart, Whole,
             {.Sizes = sizes::diagPart, .ZerosOf = operands(0)}),
       entry(op::BatchMatrixSetDiag, Whole),

@@ -35,7 +35,7 @@ static void batchNormGrad(SizeContext &C) {
     C.setShape(Port, *S);
 }
 
-/// Logits and labels are broadcast where labels are rows too.
+/// Dense labels, which are rows too, are broadcast with the logits.
 template <bool Sparse> static void crossEntropy(SizeContext &C) {
   Dims X = C.in(0), L = C.in(1);
   if (!X || X->size() != 2)
@@ -53,8 +53,8 @@ template <bool Sparse> static void crossEntropy(SizeContext &C) {
 
 namespace {
 
-/// Whether the batch is the channels of a batch norm, as in a layer norm that
-/// is made of one: every row has statistics of its own.
+/// Returns true if the batch axis is the channel axis of a batch norm, as in a
+/// layer norm that is made of one: each row has its own statistics.
 bool rowsAreChannels(const TypeContext &C, const ReplicationType &X,
                      ArrayRef<ReplicationType> PerChannel) {
   int Rank = C.rank(C.input(C.opName().contains("Grad") ? 1 : 0));
@@ -65,13 +65,14 @@ bool rowsAreChannels(const TypeContext &C, const ReplicationType &X,
          });
 }
 
-/// Whether operand \p I is one row that is broadcast.
+/// Returns true if operand \p I is one row that is broadcast.
 bool isOneRow(const TypeContext &C, unsigned I) {
   auto Shape = C.shape(I);
   return Shape && Shape->size() == 2 && C.D.table().isOne(Shape->front());
 }
 
-/// Whether operand \p I of a gradient is what its batch norm kept for it.
+/// Returns true if operand \p I of a gradient is the output of its batch norm
+/// that was kept for it.
 bool isKept(const TypeContext &C, unsigned I) {
   auto Value = [&](Endpoint E) {
     while (C.G.isOp(E.Node, op::Identity))
@@ -145,7 +146,7 @@ static void batchNormGrad(TypeContext &C) {
   bool Training = C.G.boolAttr(C.N, "is_training").value_or(true);
   ReplicationType Dy = C.numeric(0), X = C.plain(1);
   SmallVector<ReplicationType, 3> PerChannel{C.plain(2)};
-  // Those of the whole batch; in training they are what the forward op kept.
+  // Statistics of the whole batch, unless the forward op kept them in training.
   for (unsigned I = 3; I < 5; ++I)
     if (!Training || !isKept(C, I))
       PerChannel.push_back(C.plain(I));

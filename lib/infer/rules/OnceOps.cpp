@@ -2,9 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// What may exist only once in a step: summaries, prints, files, functions of
-// Python, and what has or makes a state that the registry does not tell
-// (isOnceOp).
+// Ops that may exist only once in a step: summaries, prints, files, Python
+// functions, and ops with a state that the registry does not tell (isOnceOp).
 //
 //===----------------------------------------------------------------------===//
 

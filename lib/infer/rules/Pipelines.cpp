@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Data sets, and the iterators and caches over them. A pipeline is made once:
-// it reads true values, and so does each replica that takes elements of it,
-// however these are dealt out (Sources.cpp).
+// it reads global values, and so does each replica that takes its elements,
+// however these are distributed (Sources.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -165,7 +165,7 @@ ArrayRef<OpRule> families::pipelines() {
       entry(op::ZipDataset, Pipeline),
       entry(op::InterleaveDataset, Pipeline),
 
-      // What they use, and what is asked of them.
+      // Their resources, and queries about them.
       entry(op::ComputeBatchSize, Pipeline),
       entry(op::GetElementAtIndex, Pipeline),
       entry(op::GetOptions, Pipeline),

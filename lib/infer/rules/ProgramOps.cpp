@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// What crosses between replicas.
+// Ops that exchange values between replicas.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,15 +21,15 @@ namespace graft {
 
 namespace sizes {
 
-/// The axis of the node along which replicas have parts; none if there is no
-/// such axis.
+/// Returns the axis along which replicas have parts; none if \p X has no such
+/// axis.
 static std::optional<unsigned> splitAxis(SizeContext &C, Dims X) {
   int64_t Axis = C.intAttr("axis").value_or(0);
   return X && Axis >= 0 ? axisIn(Axis, int64_t(X->size())) : std::nullopt;
 }
 
-/// Says that \p Size is the size \p From, which is \p S, times N^\p Power,
-/// unless nobody can count that.
+/// Says that \p Size is N^\p Power times \p From, which is \p S, unless the
+/// exponent overflows.
 static void assignTimes(SizeContext &C, DimId Size, DimId From, Sym S,
                         int64_t Power) {
   if (int64_t R; !AddOverflow<int64_t>(S.R, Power, R) && isInt<8>(R)) {
@@ -38,7 +38,7 @@ static void assignTimes(SizeContext &C, DimId Size, DimId From, Sym S,
   }
 }
 
-/// The slice of one replica.
+/// Infers the sizes of the slice of one replica.
 static void toReplicas(SizeContext &C) {
   Dims X = C.in(0);
   auto Axis = splitAxis(C, X);
@@ -49,12 +49,13 @@ static void toReplicas(SizeContext &C) {
   int64_t Number = C.Table.number(Old);
   Endpoint Input = C.Inputs[0];
   if (C.G.node(Input.Node).Kind == Inserted::Definition) {
-    // The numbers of the replicas are no rows.
+    // The indices of the replicas are no rows.
     int64_t Replicas = C.options().Unpatched ? 1 : C.options().Replicas;
     if (Number != UnknownSize && Number % Replicas == 0)
       C.assignNumber(New, Number / Replicas);
   } else {
-    // A number that only a fact gives the feed is none of its rows' definition.
+    // Take the number only if the feed is defined by it, not if a fact gives
+    // it.
     if (C.isFixed(Old))
       C.assignNumber(New, Number);
     if (auto All = C.Table.sym(Old);
@@ -74,7 +75,7 @@ static void toReplicas(SizeContext &C) {
   C.setShape(0, List);
 }
 
-/// What all replicas have together.
+/// Infers the sizes of the values of all replicas, concatenated.
 static void gatherReplicas(SizeContext &C) {
   Dims X = C.in(0);
   auto Axis = splitAxis(C, X);
@@ -83,8 +84,8 @@ static void gatherReplicas(SizeContext &C) {
   DimList List(X->begin(), X->end());
   DimId Old = List[*Axis], New = C.slot(0);
   int64_t Number = C.Table.number(Old);
-  // The number of rows of the batch is that of all replicas already, unless
-  // each has a batch of its own.
+  // The number of a batch size is that of all replicas already, unless each has
+  // a batch of its own.
   auto S = C.Table.sym(Old);
   bool IsOfAll =
       C.options().Unpatched || (S && S->isLocal() && !C.hasOwnRows());
@@ -104,9 +105,9 @@ static void fromReplicas(SizeContext &C) {
     C.passShape(0, C.inRun(0));
 }
 
-/// The share that a replica has of \p Old, a size of the single-device step
-/// that is no number: rows of one replica, of which that step has N times as
-/// many.
+/// Relates \p Old, a size of the single-device step, with \p New, the share of
+/// one replica. An unknown Old makes New follow the rows of a replica. If New
+/// is known to be such rows, Old is N times as many.
 static void share(SizeContext &C, DimId Old, DimId New) {
   if (!C.Table.hasSym(Old) && C.Table.number(Old) == UnknownSize &&
       !C.Table.followsRows(Old) &&
@@ -118,7 +119,7 @@ static void share(SizeContext &C, DimId Old, DimId New) {
     C.assign(Old, {Own->C, 1, 1, Own->Rows}, New);
 }
 
-/// Sizes of one replica become those of all: their numbers, which are those of
+/// Multiplies sizes by powers of N. Their numbers, which are already those of
 /// the single-device step, stay.
 static void scaledSizes(SizeContext &C) {
   Dims X = C.val(0);
@@ -144,7 +145,7 @@ static void scaledSizes(SizeContext &C) {
   C.setValue(0, List);
 }
 
-/// A sum over the replicas has the shape of what they put.
+/// A sum over the replicas has the shape of the values that they put.
 static void accumulated(SizeContext &C) {
   NodeId Put = putOf(C.G, C.N);
   Dims X = Put == NoNode ? Dims() : C.Known.shape(C.G.input(Put, 2));
@@ -156,7 +157,7 @@ static void accumulated(SizeContext &C) {
 
 namespace values {
 
-/// What replicas add up is no size of one, but it may be one of the step.
+/// A value combined over replicas is no local size, but may be one of the step.
 static void fromReplicas(SizeContext &C) {
   auto Combine = C.stringAttr(CombineAttr);
   if (Combine == StringRef(combine::Pick))
@@ -169,29 +170,31 @@ static void fromReplicas(SizeContext &C) {
 
 namespace {
 
-/// The axis of the node; one that no value has rows along where it has none.
+/// Returns the axis of the node, or MaxRank, which no value has, if it is
+/// invalid.
 int axisOf(const TypeContext &C) {
   int64_t Axis = C.intAttr("axis").value_or(0);
   return Axis >= 0 && Axis < MaxRank ? static_cast<int>(Axis) : MaxRank;
 }
 
-/// A power of N that an attribute gives: what is too large to count stays so.
+/// Clamps a power of N of an attribute; one that is too large stays too large.
 int clampPower(int64_t Power) {
   constexpr int64_t TooLarge = 2 * ReplicationType::MaxPower + 2;
   return static_cast<int>(std::clamp(Power, -TooLarge, TooLarge));
 }
 
-/// What operand 0 of an op that combines replicas is.
+/// Returns the type of operand 0 of an op that combines replicas.
 ReplicationType termOf(TypeContext &C, bool Gathers) {
   std::optional<int64_t> Assumed;
-  // Only what combines can have one, and in an output all of that is merged.
+  // Only nodes that combine replicas can assume a scale; in an output all of
+  // them are merges.
   if (Inserted Kind = C.node().Kind; Kind == Inserted::Reduce ||
                                      Kind == Inserted::Gather ||
                                      Kind == Inserted::Merge)
     Assumed = C.intAttr(AssumedAttr);
   if (!Assumed)
     return C.number(0);
-  // Whatever is reduced: its sum has the assumed scale, and lowered, a
+  // The sum of any values has the assumed scale, and in a lowered graph a
   // _Scale follows. So have the rows of all replicas.
   C.assume(AssumesReduction);
   int K = clampPower(*Assumed);
@@ -199,7 +202,7 @@ ReplicationType termOf(TypeContext &C, bool Gathers) {
                  : ReplicationType::partial(K);
 }
 
-/// The rows of all replicas.
+/// Returns the type of the gathered rows of all replicas.
 ReplicationType gatheredType(TypeContext &C, ReplicationType X) {
   if (X.isVarying())
     return axisOf(C) == 0 ? types::gatheredDistinct(C, X) : C.varyingLike(X);
@@ -208,7 +211,8 @@ ReplicationType gatheredType(TypeContext &C, ReplicationType X) {
              : C.varying("gathers a value that is not split along its axis");
 }
 
-/// What \p Combine of \p X on all replicas gives, times N^\p Power.
+/// Returns the type of \p X combined by \p Combine over all replicas, times
+/// N^\p Power.
 ReplicationType combinedType(TypeContext &C, ReplicationType X,
                              StringRef Combine, int Power) {
   if (X.isVarying())
@@ -231,7 +235,7 @@ int powerOf(const TypeContext &C) {
   return clampPower(C.intAttr("power").value_or(0));
 }
 
-/// _Reduce, _FromReplicas: by their attribute.
+/// Returns the type of a _Reduce or _FromReplicas by its attribute `combine`.
 ReplicationType mergedType(TypeContext &C) {
   StringRef Combine = C.stringAttr(CombineAttr).value_or("sum");
   bool Gathers = Combine == combine::Concat;
@@ -256,8 +260,8 @@ ReplicationType collectiveType(TypeContext &C) {
                       Divides ? -1 : 0);
 }
 
-/// What is taken from an accumulator: the sum over the replicas of what they
-/// put.
+/// Returns the type of a value taken from an accumulator: the sum of the values
+/// that the replicas put.
 ReplicationType takenType(TypeContext &C) {
   NodeId Put = putOf(C.G, C.N);
   if (Put == NoNode || C.G.node(Put).Count != Copies::PerReplica)
@@ -285,12 +289,12 @@ static void toReplicas(TypeContext &C) {
                         ? C.varyingLike(X)
                         : C.varying("splits a value that is already split"));
   ReplicationType Rows = ReplicationType::sharded(axisOf(C), X.K);
-  // Who feeds zeros feeds others.
+  // A tensor that is zeros by default may be fed other values.
   Rows.Zero = X.Zero && !C.G.hasAttr(C.input(0).Node, FedAttr);
   C.setAll(Rows);
 }
 
-/// Sizes of one replica become those of all.
+/// Infers the type of local sizes that are scaled to global ones.
 static ReplicationType scaledSizes(TypeContext &C, ArrayRef<int64_t> Powers) {
   ReplicationType X = C.operand(0);
   if (X.isVarying())
@@ -310,7 +314,7 @@ static void scale(TypeContext &C) {
     X = C.varyingLike(X);
   else
     X.setPower(X.Zero ? 0 : X.K + powerOf(C));
-  // A share of a size is a size of one replica, which as a number is that.
+  // The share of a size is a local size: symbolic instead of scaled.
   auto Powers =
       X.isReplicated() && X.K != 0 ? C.Types.sizePowers(C.out()) : std::nullopt;
   if (Powers && !Powers->empty() &&
@@ -347,7 +351,7 @@ static void gatherReplicas(TypeContext &C) {
   C.setAll(Type, Type.Indices);
 }
 
-/// What is put is taken by a node to which no edge leads.
+/// Wakes the node that takes the value, to which no edge leads.
 static void accumulatorPut(TypeContext &C) {
   C.G.forEachUse(C.input(0).Node, [&](Use U) {
     if (C.G.isOp(U.User, op::AccumulatorTakeGradient))

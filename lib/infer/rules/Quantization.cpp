@@ -2,12 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// QuantizeAndDequantize rounds to as many values as some bits have between a
-// least and a greatest one, which are given, or those of the tensor; with
-// `axis` there is a pair for each slice along it (array_ops.cc,
-// quantize_and_dequantize_op.cc). Its gradient is the incoming one.
+// QuantizeAndDequantize rounds to as many values in a range as some bits have.
+// The range is given or that of the tensor; with `axis` each slice along it has
+// a range (array_ops.cc, quantize_and_dequantize_op.cc). Its gradient is the
+// incoming one.
 //
-// Quantized tensors are integers beside the range that they stand for.
+// A quantized tensor consists of integers and the range that they stand for.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@ namespace graft {
 
 namespace sizes {
 
-/// The range has no rows.
+/// Only output 0 has rows, those of operand 0; a range has none.
 static void rowsOfFirst(SizeContext &C) {
   if (Dims X = C.in(0), Y = C.out(0); X && Y && !C.flag("transpose_a"))
     C.sameRows(*X, *Y, 1);
@@ -37,16 +37,16 @@ static void quantize(TypeContext &C) {
     ReplicationType Range = C.plain(I);
     if (Range.isVarying())
       X = C.varyingLike(Range);
-    // A pair for each row comes with the rows.
+    // A range per row is sharded like the rows.
     else if (PerRow && I < 3 ? !Range.isSharded() : !Range.isReplicated())
       X = C.varying("has a range that is not split as its rows are");
   }
-  // The range of all that a replica has is not that of all rows.
+  // The range of one replica's rows is not that of all rows.
   C.setAll(X.isSharded() && !PerRow && !Given ? ofAllRows(C) : X);
 }
 
-/// Rows of integers, beside them the range that they stand for: the range of
-/// the result follows from those of the operands alone.
+/// Infers the types of quantized rows and of their range, which follows from
+/// the ranges of the operands alone.
 static void ranged(TypeContext &C) {
   // There is a range for each row, or operand 0 has no rows along axis 0.
   if (C.intAttr("axis").value_or(-1) == 0 || C.flag("transpose_a"))
@@ -103,7 +103,7 @@ ArrayRef<OpRule> families::quantization() {
       entry(op::Requantize, Ranged),
       entry(op::RequantizePerChannel, Ranged),
 
-      // What looks at all values, or aligns two tensors.
+      // Ops that look at all values, or align two tensors.
       entry(op::QuantizeAndDequantizeV4Grad, Whole),
       entry(op::QuantizeDownAndShrinkRange, Whole),
       entry(op::QuantizedAdd, Whole),

@@ -2,13 +2,13 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random draws.
+// Random ops.
 //
-// A draw with a row for each example is equal in distribution to the rows of
-// the single-device draw, provided that replicas draw from different streams:
-// ops with a state do, and ops that are a function of a seed do when each
-// replica has a seed of its own. Without such rows a function of a seed gives
-// the true value, and anything else differs from replica to replica.
+// A sample with a row per example is equal in distribution to the rows of the
+// single-device sample if replicas draw from different streams. Stateful ops
+// do; functions of a seed do if each replica has a seed of its own. Without
+// such rows a function of a seed gives the global value, and any other sample
+// differs from replica to replica.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,8 +37,8 @@ static void rowsThenSize(SizeContext &C) {
 
 } // namespace sizes
 
-/// Rows that are drawn are alike, so they are in the order of those that they
-/// are drawn for: of the tensor whose sizes they have.
+/// Returns the concatenation order of sampled rows. They are interchangeable,
+/// so they have the order of the tensor whose sizes they take.
 static uint32_t orderDrawn(const TypeContext &C, int Sizes, int Axis) {
   if (Sizes < 0)
     return ReplicationType::InOrder;

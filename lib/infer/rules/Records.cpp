@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Ops that make rows of serialized records, and lookups in tables by key. Each
-// works on a record, or a key, at a time, but for what numbers the rows.
+// works on one record or key at a time, except where it numbers rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ static void decode(SizeContext &C) {
   if (!X)
     return;
   DimList List(X->begin(), X->end());
-  // Of no records it makes no such axis.
+  // If there may be no records, it may make no such axis.
   if (any_of(List, [&](DimId D) { return C.Table.isRagged(D); }))
     return;
   auto Hints = C.shapeListAttr("_output_shapes");
@@ -80,7 +80,7 @@ static void parseExample(TypeContext &C) {
   }
 }
 
-/// Records have one length, but for none at all.
+/// All records have one length, which is not known if there are none.
 static void decode(TypeContext &C) {
   perExample(C);
   ReplicationType X = C.result(0);
@@ -88,7 +88,7 @@ static void decode(TypeContext &C) {
     C.setAll(C.varying("decodes a data-dependent number of records"));
 }
 
-/// The table is the same for all, and is only read.
+/// All replicas read the same table, and none changes it.
 static void lookup(TypeContext &C) {
   if (ReplicationType Default = C.plain(2); !Default.isReplicated())
     return C.setAll(Default.isVarying()

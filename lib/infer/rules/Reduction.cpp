@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reductions, and what mixes the elements along given axes.
+// Reductions, and ops that mix the elements along given axes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,7 +63,7 @@ static void reverseSequence(SizeContext &C) {
   if (!At || !Lengths || Lengths->size() != 1)
     return;
   DimId Rows = (*X)[*At];
-  // In the input they are equal, whether it is known how many they are.
+  // In the input they are equal, even if their number is not known.
   if (C.options().Unpatched ||
       (C.Table.hasSym(Rows) && C.Table.hasSym(Lengths->front())))
     C.same(Rows, Lengths->front());
@@ -75,7 +75,7 @@ static void reverseSequence(SizeContext &C) {
 
 namespace values {
 
-/// Whether \p N makes one number of those of all replicas.
+/// Returns true if \p N combines the numbers of all replicas into one.
 static bool exchanges(const Graph &G, NodeId N) {
   return G.isOp(N, ReduceOp) || G.isOp(N, op::CollectiveReduce) ||
          (G.isOp(N, FromReplicasOp) &&
@@ -95,7 +95,7 @@ static void prod(SizeContext &C) {
 }
 
 void shared(SizeContext &C) {
-  // What is exchanged is another number on each replica.
+  // A number that is exchanged differs between replicas.
   bool IsExchanged = false;
   C.G.forEachUse(C.N, [&](Use U) { IsExchanged |= exchanges(C.G, U.User); });
   if (!IsExchanged)
@@ -106,8 +106,8 @@ void shared(SizeContext &C) {
 
 namespace {
 
-/// A reduction that makes \p Along of rows that are split along an axis that it
-/// reduces; of a linear one, operands keep their scale.
+/// Infers the type of a reduction. \p Along gives the type if the operand is
+/// sharded along a reduced axis. If \p Linear, the operand keeps its scale.
 template <typename Fn>
 ReplicationType reductionType(TypeContext &C, bool Linear, Fn Along) {
   ReplicationType X = Linear ? C.numeric(0) : C.plain(0);
@@ -132,7 +132,7 @@ ReplicationType reductionType(TypeContext &C, bool Linear, Fn Along) {
   return X;
 }
 
-/// A reduction that is no sum: of those of all replicas it is \p Op again.
+/// A reduction other than a sum: \p Op also combines the results of replicas.
 void reduceBy(TypeContext &C, Combine Op) {
   C.setAll(reductionType(C, /*Linear=*/false, [&](ReplicationType) {
     return ReplicationType::partial(0, Op);
@@ -177,10 +177,10 @@ static void meanReduction(TypeContext &C) {
   // The mean of integers is rounded, which is not linear.
   bool Linear = isFloating(C.G.outputType(C.N, 0));
   C.setAll(reductionType(C, Linear, [&](ReplicationType X) {
-    // Parts of different lengths; one without rows has no mean.
+    // Shards differ in length, and an empty one has no mean.
     if (C.D.isUneven(C.input(0), X.Axis))
       return C.gathered(0, X);
-    // The mean of a part; parts have equally many rows.
+    // The mean of a shard; all shards have equally many rows.
     return Linear ? ReplicationType::partial(X.K + 1)
                   : C.varying("rounds the mean of each replica's rows");
   }));

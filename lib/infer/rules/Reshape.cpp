@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The same elements in another shape, repeated, or one element for all.
+// Ops that reshape or repeat elements, or fill a tensor with one of them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,8 @@ namespace graft {
 
 namespace sizes {
 
-/// How many blocks of the rows of \p From, one after the other, are made one
-/// axis: the sizes before the batch. 0 if the batch is outermost.
+/// Returns the number of blocks of rows that merging \p From makes one axis:
+/// the product of the sizes before the batch. 0 if the batch is outermost.
 static int64_t countBlocks(const SizeContext &C, ArrayRef<DimId> From) {
   int64_t Count = 1;
   for (DimId D : From) {
@@ -34,9 +34,9 @@ static int64_t countBlocks(const SizeContext &C, ArrayRef<DimId> From) {
   return 0;
 }
 
-/// Which of \p To, the sizes of \p Blocks blocks of rows and of what is in
-/// them, is the batch: the one behind those that are the blocks. Without blocks
-/// it is the outermost.
+/// Returns the index of the batch in \p To, into which \p Blocks blocks of rows
+/// are split: it follows the sizes that make up the blocks. Without blocks it
+/// is the outermost.
 static std::optional<size_t> findBatch(const SizeContext &C, ArrayRef<DimId> To,
                                        int64_t Blocks) {
   if (Blocks == 0)
@@ -52,10 +52,10 @@ static std::optional<size_t> findBatch(const SizeContext &C, ArrayRef<DimId> To,
   return std::nullopt;
 }
 
-/// Gives \p To, which together are as large as \p From, the symbol of From: the
-/// batch is the outermost factor, unless it is known to be in blocks, so the
-/// first of To takes what the others leave. With \p Anywhere, one alone is all
-/// of it wherever the batch is.
+/// Gives \p To, whose product is that of \p From, the symbol of From. The batch
+/// is the outermost factor unless it is known to be in blocks, so the first of
+/// To takes what the others leave. With \p Anywhere, a single To takes all of
+/// From, wherever the batch is.
 static void spread(SizeContext &C, ArrayRef<DimId> From, ArrayRef<DimId> To,
                    bool Anywhere = false) {
   bool OfRows = Anywhere && To.size() == 1 ? C.Table.hasSymAny(From)
@@ -68,7 +68,7 @@ static void spread(SizeContext &C, ArrayRef<DimId> From, ArrayRef<DimId> To,
   auto Batch = findBatch(C, To, Blocks);
   if (!Batch)
     return;
-  // What only a constant claims to be rows is what it must be.
+  // Keep a symbol, unless a constant only claims it and there are blocks.
   if (auto Is = C.Table.sym(To[*Batch]);
       C.Table.hasSym(To[*Batch]) &&
       (Blocks == 0 || !Is || C.Table.isOfSplit(*Is)))
@@ -95,8 +95,8 @@ static void spread(SizeContext &C, ArrayRef<DimId> From, ArrayRef<DimId> To,
     C.assign(To[*Batch], Total);
 }
 
-/// False if the dimensions are all known and their products differ, whatever
-/// the rows of a replica.
+/// Returns false if the dimensions are all known and their products differ,
+/// whatever the number of local rows is.
 static bool sameProduct(SizeContext &C, ArrayRef<DimId> X, ArrayRef<DimId> Y) {
   int64_t Product[2] = {1, 1};
   int Rows[2] = {0, 0};
@@ -119,8 +119,8 @@ static bool sameProduct(SizeContext &C, ArrayRef<DimId> X, ArrayRef<DimId> Y) {
   return Rows[0] == Rows[1] && Product[0] == Product[1];
 }
 
-/// Drops sizes that are not known from \p X and \p Y where both have them: what
-/// is left is equally many elements, too.
+/// Drops unknown sizes that \p X and \p Y have in common: the products of the
+/// remaining sizes are still equal.
 static void dropCommon(SizeContext &C, DimList &X, DimList &Y) {
   auto IsKnown = [&](DimId D) { return C.Table.isKnown(D); };
   if (all_of(X, IsKnown) || all_of(Y, IsKnown))
@@ -138,10 +138,10 @@ static void dropCommon(SizeContext &C, DimList &X, DimList &Y) {
   }
 }
 
-/// Of two lists of equally many elements, the outermost dimensions hold the
-/// same ones where the single-device step has equally many of them, whatever is
-/// inside; so do the innermost. These are made one and dropped, where a size
-/// that is not known keeps all from being compared. Ones are dropped.
+/// Unifies and drops the outermost sizes of \p X and \p Y that are equal in the
+/// single-device step, and then the innermost: as both have equally many
+/// elements, these sizes hold the same ones. Needed only where an unknown size
+/// keeps the lists from being compared. Drops ones in any case.
 static void matchEnds(SizeContext &C, DimList &X, DimList &Y) {
   auto IsSingle = [&](DimId D) { return C.Table.isOne(D); };
   erase_if(X, IsSingle);
@@ -164,7 +164,7 @@ static void matchEnds(SizeContext &C, DimList &X, DimList &Y) {
     X.pop_back();
     Y.pop_back();
   }
-  // All others match: the one size that is left holds what is left.
+  // If one unknown size is left in a list, it is the product of the other list.
   for (auto [Left, Other] : {std::pair(&X, &Y), std::pair(&Y, &X)})
     if (Left->size() == 1 && IsUnknown(Left->front()))
       if (auto Elements = C.elementsOf(*Other);
@@ -179,7 +179,7 @@ static void matchGroups(SizeContext &C, ArrayRef<DimId> AllX,
   DimList X(AllX), Y(AllY);
   matchEnds(C, X, Y);
   dropCommon(C, X, Y);
-  // A first size that is not known is what the others leave of the elements.
+  // An unknown first size is what the other sizes leave of the elements.
   auto IsKnown = [&](DimId D) { return C.Table.isKnown(D); };
   if (!X.empty() && !Y.empty() && all_of(X, IsKnown) && !IsKnown(Y.front()) &&
       all_of(ArrayRef(Y).drop_front(), IsKnown))
@@ -202,7 +202,7 @@ static void matchGroups(SizeContext &C, ArrayRef<DimId> AllX,
         Product = SaturatingMultiply<uint64_t>(Product, C.Table.number(D));
       return Product;
     };
-    // Of a list of ones nothing is left.
+    // X is empty if all its sizes are ones.
     if (Elements(X) != Elements(Y) && !Y.empty())
       C.report(X.empty() ? C.One : X.front(), Y.front());
   }
@@ -232,15 +232,16 @@ static void matchGroups(SizeContext &C, ArrayRef<DimId> AllX,
     if (Left.size() == 1 && Right.size() == 1) {
       C.same(Left[0], Right[0]);
     } else {
-      // What is made has what a replica has of it; the reverse says nothing.
+      // The new sizes take the rows from anywhere in the old ones; the reverse
+      // takes them from the outermost one only.
       spread(C, Left, Right, /*Anywhere=*/true);
       spread(C, Right, Left);
     }
   }
 }
 
-/// \p X and \p Y have equally many elements, of whatever rows. What claims to
-/// be rows takes part where it is outermost, as the batch is.
+/// Relates the rows of \p X and \p Y, which have equally many elements. A size
+/// that only claims to be rows is accepted outermost only, as the batch is.
 static void sameElements(SizeContext &C, ArrayRef<DimId> X, ArrayRef<DimId> Y) {
   auto IsSame = [&](DimId Mine, DimId Its) {
     auto S = C.Table.sym(Mine);
@@ -266,10 +267,10 @@ static void sameElements(SizeContext &C, ArrayRef<DimId> X, ArrayRef<DimId> Y) {
     C.relate(*Mine, *Its);
 }
 
-/// By which power of N what is left for the size at \p Wild of \p List is
-/// larger in the single-device step: all replicas have equally many elements,
-/// so they have equally many of what the other sizes leave, or none can make
-/// them.
+/// Returns the power of N by which the size at \p Wild of \p List, the rest
+/// that the other sizes leave of \p X, is larger in the single-device step. All
+/// replicas have equally many elements, so the rest is equal on all of them, or
+/// the op fails on all of them.
 static std::optional<int> powerLeft(const SizeContext &C, ArrayRef<DimId> X,
                                     ArrayRef<DimId> List, int Wild) {
   int Power = 0;
@@ -286,16 +287,16 @@ static std::optional<int> powerLeft(const SizeContext &C, ArrayRef<DimId> X,
   return Power;
 }
 
-/// Whether replicas can have equal shares of \p Size, of the single-device
-/// step.
+/// Returns true if replicas can have equal shares of \p Size, a size of the
+/// single-device step.
 static bool mayBeShared(const SizeContext &C, DimId Size) {
   int64_t Number = C.Table.number(Size);
   return Number == UnknownSize || Number % C.Known.replicas() == 0;
 }
 
-/// Whether what is left of \p X for the size at \p Wild of \p List is a whole
-/// number, however many rows a replica has: sizes that are not known are on
-/// both sides, and numbers divide.
+/// Returns true if the rest that \p List leaves of \p X for the size at \p Wild
+/// is a whole number for every number of local rows: unknown sizes are on both
+/// sides, and numbers divide.
 static bool leavesWhole(const SizeContext &C, ArrayRef<DimId> X,
                         ArrayRef<DimId> List, int Wild) {
   DimList Others(List.begin(), List.end());
@@ -318,8 +319,8 @@ static bool leavesWhole(const SizeContext &C, ArrayRef<DimId> X,
          All.R >= Rest.R && (Rest.B == 0 || All.Rows == Rest.Rows);
 }
 
-/// That a replica has as many elements of \p X as it asks for, \p Y. Where the
-/// batch is not outermost in Y, nothing else says that X is not of rows.
+/// Requires that a replica has as many elements of \p X as \p Y asks for. No
+/// other check finds rows in X if the batch is not outermost in Y.
 static void requireElements(SizeContext &C, ArrayRef<DimId> X,
                             ArrayRef<DimId> Y) {
   std::array<int64_t, 2> Product = {1, 1};
@@ -337,9 +338,9 @@ static void requireElements(SizeContext &C, ArrayRef<DimId> X,
               "makes a shape of another number of elements than a replica has");
 }
 
-/// Gives the size of \p List that is at \p Wild its number if all others and
-/// those of \p X have one. Then the order of the elements says which of them is
-/// the batch, before it can be told what those leave.
+/// Gives the size at \p Wild of \p List its number if all others and those of
+/// \p X have one. Then the order of the elements tells which of them is the
+/// batch, before the symbol of the rest is known.
 static bool fillNumber(SizeContext &C, ArrayRef<DimId> X, ArrayRef<DimId> List,
                        int Wild) {
   int64_t All = 1, Rest = 1;
@@ -359,10 +360,11 @@ static bool fillNumber(SizeContext &C, ArrayRef<DimId> X, ArrayRef<DimId> List,
   return true;
 }
 
-/// [steps * rows, ...] to [-1, 8, ...], as the gradient of a reshape has it of
-/// which only the number of steps is not known: where there are 8 rows, 8 is
-/// their number. Read as a number it would ask for groups of 8 on each replica;
-/// the value is the same, and the types say whether rows are where it says.
+/// Unifies 8 with the rows of [steps * rows, ...] in a reshape to [-1, 8, ...]
+/// if there are 8 rows. The gradient of a reshape has this form if only the
+/// number of steps is unknown. As a mere number, 8 would ask for groups of 8 on
+/// each replica. The value is the same, and the types check the place of the
+/// rows.
 static void matchSteps(SizeContext &C, ArrayRef<DimId> X, ArrayRef<DimId> List,
                        int Wild) {
   if (Wild != 0 || List.size() < 2 || X.empty())
@@ -390,7 +392,7 @@ static void reshape(SizeContext &C) {
       List.push_back((*V)[I]);
     }
   }
-  // What has no elements says nothing of how many there are of anything.
+  // An empty tensor says nothing about its other sizes.
   if (X && any_of(*X, [&](DimId D) {
         return C.Table.number(D) == 0 && !C.Table.hasSym(D);
       })) {
@@ -423,8 +425,8 @@ static void reshape(SizeContext &C) {
              (Wild == 0 ||
               (!C.options().Unpatched && leavesWhole(C, *C.in(0), List, Wild))))
       C.Table.markRows(Size);
-    // The number that the single-device step has there is none of a replica, if
-    // the batch is on one side only, or in another power.
+    // If the batch is on one side only, or in another power, the number of the
+    // single-device step is not that of a replica.
     bool OfRows = C.Table.hasSymAny(*C.in(0)) || C.Table.hasSymAny(List);
     if (!OfRows || C.options().Unpatched || C.Table.isSame(Size) ||
         C.Table.isKnown(Size))
@@ -452,7 +454,7 @@ static void expandDims(SizeContext &C) {
   C.setShape(0, List);
 }
 
-/// Whether \p Size follows the batch, and a replica may have one of it.
+/// Returns true if \p Size follows the batch and may be 1 on a replica.
 static bool mayBeOneRow(const SizeContext &C, DimId Size) {
   return C.Known.replicas() > 1 && C.Table.hasSym(Size) &&
          C.Known.mayBeOneRow(Size);
@@ -497,8 +499,8 @@ static void tile(SizeContext &C) {
   for (size_t I = 0; I < X->size(); ++I)
     List.push_back(C.product(I, (*C.in(0))[I], (*C.val(1))[I]));
   C.setShape(0, List);
-  // Where a number of rows becomes those of the batch, they are repeated as
-  // often as the batch has rows.
+  // If a number of rows is tiled to those of the batch, the repeat count
+  // follows the batch size.
   if (!C.options().Unpatched)
     return;
   for (size_t I = 0; I < List.size(); ++I) {
@@ -525,14 +527,14 @@ static void broadcastTo(SizeContext &C) {
 
 namespace values {
 
-/// A vector of what a matrix has, row by row, or a matrix of a vector.
+/// Makes a vector of the elements of a matrix, row by row, or the reverse.
 static void reshape(SizeContext &C) {
   Dims S = C.out(0);
   if (Dims X = C.elements(0); X && S && S->size() <= 2)
     C.setValue(0, *X);
 }
 
-/// The columns of a matrix.
+/// Lists the elements of a matrix column by column.
 static void transpose(SizeContext &C) {
   Dims X = C.elements(0), S = C.in(0);
   auto Perm = C.nums(1);
@@ -565,8 +567,8 @@ static void fill(SizeContext &C) {
 
 namespace {
 
-/// Whether axis \p Axis of \p Out is that of \p In and some axes after it in
-/// one, of sizes that need not be known: the axes around them are the same.
+/// Returns true if axis \p Axis of \p Out merges that of \p In with some axes
+/// after it, whose sizes need not be known: all other axes are equal.
 bool mergesRows(const TypeContext &C, ArrayRef<DimId> In, ArrayRef<DimId> Out,
                 unsigned Axis) {
   if (In.size() < Out.size() || Axis >= Out.size() ||
@@ -581,9 +583,8 @@ bool mergesRows(const TypeContext &C, ArrayRef<DimId> In, ArrayRef<DimId> Out,
          all_of(zip(In.take_back(After), Out.take_back(After)), IsSame);
 }
 
-/// Whether the Reshape at hand gives a sum, of which it is not known along
-/// which axes it is, the shape of what was repeated along those, with the rows
-/// \p Rows.
+/// Returns true if the Reshape at hand gives a sum over unknown broadcast axes
+/// the shape of the operand that was broadcast, with the rows \p Rows.
 bool restoresAxes(const TypeContext &C, DimId Rows) {
   NodeId Sum = C.input(0).Node;
   while (C.G.isOp(Sum, op::Identity) || C.G.isOp(Sum, ScaleOp))
@@ -594,8 +595,8 @@ bool restoresAxes(const TypeContext &C, DimId Rows) {
   return C.D.table().isEqual(Summed, Rows);
 }
 
-/// Whether a Squeeze drops all axes of size 1, and axis \p Axis, which is
-/// split, may be one of them.
+/// Returns true if a Squeeze drops all axes of size 1, and axis \p Axis, which
+/// is sharded, may be one of them.
 bool dropsOnlyRow(const TypeContext &C, unsigned Axis) {
   if (!C.isOp(op::Squeeze) || C.D.replicas() == 1)
     return false;
@@ -608,14 +609,14 @@ bool dropsOnlyRow(const TypeContext &C, unsigned Axis) {
   return C.D.mayBeOneRow((*Shape)[Axis]);
 }
 
-/// A product of sizes: of those that are known, and which others, in order.
+/// A product of sizes: that of the known ones, and the others, sorted.
 struct Product {
   Sym Known;
   SmallVector<DimId, 4> Others;
   bool operator==(const Product &O) const = default;
 };
 
-/// The product of sizes, if it can be compared.
+/// Returns the product of \p Dims, if it can be compared.
 std::optional<Product> productOf(const TypeContext &C, ArrayRef<DimId> Dims) {
   Product Result;
   for (DimId Dim : Dims) {
@@ -629,15 +630,16 @@ std::optional<Product> productOf(const TypeContext &C, ArrayRef<DimId> Dims) {
   return Result;
 }
 
-/// Whether axes \p In and \p Out of two shapes have equally much before them.
+/// Returns true if \p In and \p Out, the sizes before an axis, have equal
+/// products.
 bool haveEqualLeads(const TypeContext &C, ArrayRef<DimId> In,
                     ArrayRef<DimId> Out) {
   auto Before = productOf(C, In), After = productOf(C, Out);
   return Before && After && *Before == *After;
 }
 
-/// A Reshape that makes one axis of axes of known sizes and of the rows after
-/// them: blocks that each have rows of the replica, as if they were joined.
+/// Infers the type of a Reshape that merges axes of known sizes with the rows
+/// after them: blocks of local rows, as if they were concatenated.
 ///
 ///     [3, b, k] → [3 * b, k]
 std::optional<ReplicationType> joinsBlocks(TypeContext &C, ReplicationType X,
@@ -659,7 +661,7 @@ std::optional<ReplicationType> joinsBlocks(TypeContext &C, ReplicationType X,
     Sym Each = *Rows;
     Each.C /= *Blocks;
     auto All = C.D.table().sym(In[X.Axis]);
-    // What is joined already is known by its own rows only.
+    // Rows that are concatenated already must be whole in each block.
     if (X.isJoined() && !(All && *All == Each))
       return std::nullopt;
     ReplicationType Type = ReplicationType::sharded(Axis, X.K);
@@ -671,7 +673,7 @@ std::optional<ReplicationType> joinsBlocks(TypeContext &C, ReplicationType X,
   return std::nullopt;
 }
 
-/// The same of a number of steps that is not known.
+/// The same for an unknown number of steps.
 ///
 ///     [t, b, k] → [t * b, k]
 std::optional<ReplicationType> joinsSteps(TypeContext &C, ReplicationType X,
@@ -692,7 +694,7 @@ std::optional<ReplicationType> joinsSteps(TypeContext &C, ReplicationType X,
   return Type;
 }
 
-/// A Reshape that takes such steps apart again.
+/// Infers the type of a Reshape that splits such steps again.
 std::optional<ReplicationType> splitsSteps(TypeContext &C, ReplicationType X,
                                            ArrayRef<DimId> In,
                                            ArrayRef<DimId> Out) {
@@ -711,7 +713,7 @@ std::optional<ReplicationType> splitsSteps(TypeContext &C, ReplicationType X,
   return Type;
 }
 
-/// A Reshape that takes blocks apart again.
+/// Infers the type of a Reshape that splits blocks again.
 std::optional<ReplicationType> splitsBlocks(TypeContext &C, ReplicationType X,
                                             ArrayRef<DimId> In,
                                             ArrayRef<DimId> Out) {
@@ -734,22 +736,23 @@ std::optional<ReplicationType> splitsBlocks(TypeContext &C, ReplicationType X,
   return Type;
 }
 
-/// Reshape, Transpose, Squeeze, ExpandDims: where the batch axis went. Rows
-/// stay whole when the sizes before the axis are the same on both sides.
+/// Infers where a Reshape, Transpose, Squeeze or ExpandDims moves the batch
+/// axis. Rows stay whole if the sizes before the axis are the same on both
+/// sides.
 ReplicationType relayoutType(TypeContext &C) {
   ReplicationType X = C.operand(0);
   if (X.isVarying())
     return C.varyingLike(X);
-  // Sizes are followed in scalars and vectors; elsewhere they are numbers.
+  // Sizes are tracked in scalars and vectors; elsewhere they are numbers.
   if (X.Symbolic && !C.D.value(C.out()))
     if (ReplicationType Number = C.Types.number(C.input(0));
         !Number.isVarying())
       X = Number;
   if (C.numData() > 1 && !C.operand(1).isTrue()) {
-    // Whatever it is made of, it has this shape now.
+    // An absent contribution has this shape from here on.
     if (X.isNothing())
       X.Order = ReplicationType::InOrder;
-    // Sizes that follow the batch are for what is split.
+    // Only a sharded tensor can take sizes that follow the batch.
     bool Fits = C.isSize(1) && C.isOp(op::Reshape);
     if (!Fits || (!X.isSharded() && C.localAxis(C.out()) != -1))
       return C.varying("takes a shape that differs per replica");
@@ -776,8 +779,8 @@ ReplicationType relayoutType(TypeContext &C) {
     return Moved(static_cast<int>(find(*Perm, X.Axis) - Perm->begin()));
   }
   int Axis = C.D.batchAxis(C.out());
-  // A row of those that are joined that becomes several, or a part of one, is
-  // in no order known.
+  // A concatenated row that is split, or merged with others, has no known
+  // order.
   auto Regrouped = [&](int Axis) {
     ReplicationType Rows = Moved(Axis);
     if (!C.isOp(op::Reshape))
@@ -815,7 +818,7 @@ namespace types {
 
 static void relayout(TypeContext &C) { C.setAll(relayoutType(C)); }
 
-/// Bytes of another type: the last axis may be made or go away.
+/// A Bitcast may add or drop the last axis.
 static void bitcast(TypeContext &C) {
   C.plain(0).isSharded() && C.rank(0) < 2 ? whole(C) : perExample(C);
 }
@@ -836,7 +839,7 @@ static bool relayoutIndices(TypeContext &C) {
     C.setAll(First, LocalIndices::RowIndices);
     return true;
   }
-  // One element after the other, in a column or not.
+  // The elements in order, in a column or not.
   if (!First.isOfHits() || First.Indices == LocalIndices::HitIndices ||
       !C.isOp(op::Reshape) || !C.operand(1).isTrue())
     return false;

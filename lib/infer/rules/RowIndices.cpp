@@ -2,19 +2,17 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows that are counted by their values, sent to parts and stitched; and
-// numbers of the rows of one replica: of all (Range), or of those that a
-// condition selects (Where).
+// Data-dependent row counts, DynamicPartition routing, and numbers of the rows
+// of one replica: of all (Range), or of those that a condition selects (Where).
 //
-// Range(0, b), b the rows of one replica, numbers them from 0 on each replica.
-// That is no relation to the true value for anything but what looks up, in rows
-// of that replica, or scatters to them: there the local numbers are the right
-// ones. Each is off by as much as all others of the replica, so that reshaping
-// and joining with other indices keeps them what they are. What is looked up by
-// Where has another number of rows on each replica, see Sym::Ragged.
+// Range(0, b), where b counts the rows of one replica, numbers them from 0 on
+// each replica. These local row indices are right only to look up rows of that
+// replica, or to scatter to them. All of them are off by the same number, so
+// they survive a reshape or a concatenation with other indices. Rows that a
+// Where selects differ in number from replica to replica, see Sym::Ragged.
 //
-// Numbers of rows that are in another order than those of the true value select
-// among rows of that order, which gives an order of its own:
+// Row numbers in another order than that of the global value select among rows
+// of that order. The selected rows have an order of their own:
 //
 //     mask = [t, b] → [t * b], rows = [t, b, k] → [t * b, k]: t blocks
 //     Gather(rows, Where(mask)): those of t blocks that this Where selects
@@ -32,8 +30,7 @@ namespace graft {
 
 namespace sizes {
 
-/// The indices of what is true: a row each, of as many columns as there are
-/// axes.
+/// Where gives the index of each true element: a row with a column per axis.
 static void where(SizeContext &C) {
   Dims X = C.in(0);
   if (!X)
@@ -75,15 +72,15 @@ Endpoint types::rowsNumbered(const TypeContext &C, NodeId N) {
 
 namespace {
 
-/// Whether \p X has rows in order \p Order along \p Axis.
+/// Returns true if \p X is sharded along \p Axis with rows in order \p Order.
 bool isRows(const ReplicationType &X, int Axis,
             uint32_t Order = ReplicationType::InOrder) {
   return X.isSharded() && X.Axis == Axis &&
          (X.Order == Order || X.Order == ReplicationType::AnyOrder);
 }
 
-/// The order of the rows of \p X, of tensor \p E, as Where lists them: row
-/// after row of the first axis. None if that is not known.
+/// Returns the order of the rows of \p X, the type of tensor \p E, as Where
+/// lists them: along the first axis first. None if it is not known.
 std::optional<uint32_t> orderListed(TypeContext &C, Endpoint E,
                                     const ReplicationType &X) {
   if (X.Axis == 0)
@@ -94,11 +91,11 @@ std::optional<uint32_t> orderListed(TypeContext &C, Endpoint E,
   auto Each = C.D.table().sym((*Shape)[X.Axis]);
   auto Order = Each ? C.orderBehind(Shape->take_front(X.Axis), *Each, X.Order)
                     : std::nullopt;
-  // Behind axes of one element only it is their column that has the rows.
+  // If the axes before have size 1, the first column has no row numbers.
   return Order == ReplicationType::InOrder ? std::nullopt : Order;
 }
 
-/// Along which axis of what Where lists the rows are that \p Numbers number.
+/// Returns the axis of the operand of a Where whose rows \p Numbers number.
 unsigned numberedAxis(const TypeContext &C, const ReplicationType &Numbers) {
   if (Numbers.Order == ReplicationType::InOrder ||
       !C.is(Numbers.Cause, trait::FindsRows))
@@ -106,7 +103,7 @@ unsigned numberedAxis(const TypeContext &C, const ReplicationType &Numbers) {
   return C.Types.natural(types::rowsNumbered(C, Numbers.Cause)).Axis;
 }
 
-/// The order of the rows that \p Numbers select among those that they number.
+/// Returns the order of the rows that \p Numbers select.
 uint32_t orderSelected(TypeContext &C, const ReplicationType &Numbers) {
   if (Numbers.Order == ReplicationType::InOrder ||
       !C.is(Numbers.Cause, trait::FindsRows))
@@ -115,7 +112,7 @@ uint32_t orderSelected(TypeContext &C, const ReplicationType &Numbers) {
   return C.orderOf({{Numbers.Order, 0, Selected.value_or(Sym())}});
 }
 
-/// The order along numberedAxis(): that of what was listed.
+/// Returns the order along numberedAxis(), that of the listed tensor.
 uint32_t orderIndexed(const TypeContext &C, const ReplicationType &Numbers) {
   if (numberedAxis(C, Numbers) == 0)
     return Numbers.Order;
@@ -123,15 +120,16 @@ uint32_t orderIndexed(const TypeContext &C, const ReplicationType &Numbers) {
   return Of.isJoined() ? Of.Order : ReplicationType::InOrder;
 }
 
-/// \p Type with its rows in order \p Order.
+/// Returns \p Type with its rows in order \p Order.
 ReplicationType inOrder(ReplicationType Type, uint32_t Order) {
   Type.Order = Order;
   return Type;
 }
 
-/// What is looked up, or scattered to, along axis \p Axis of \p E by \p Numbers
-/// has type \p Result, if that is what they number. Nothing is known if it is
-/// something else; but if it has the rows of another feed, it is said.
+/// Gives a lookup in axis \p Axis of \p E by \p Numbers, or a scatter to it,
+/// the type \p Result if the numbers are of these rows. Returns false if they
+/// are not; but if they are of another feed, makes the result Varying and says
+/// so.
 bool useNumbers(TypeContext &C, const ReplicationType &Numbers, Endpoint E,
                 unsigned Axis, ReplicationType Result) {
   Endpoint Numbered = types::rowsNumbered(C, Numbers.Cause);
@@ -161,8 +159,7 @@ bool useNumbers(TypeContext &C, const ReplicationType &Numbers, Endpoint E,
   return true;
 }
 
-/// Whether the node at hand numbers as many rows as one replica has, along
-/// axis \p Axis.
+/// Returns true if the node at hand numbers the local rows along axis \p Axis.
 bool numbersLocalRows(const TypeContext &C, unsigned Axis = 0) {
   auto Shape = C.D.shape(types::rowsNumbered(C, C.N));
   if (!Shape || Axis >= Shape->size())
@@ -171,8 +168,8 @@ bool numbersLocalRows(const TypeContext &C, unsigned Axis = 0) {
   return S ? S->B == 1 && S->R == 0 : C.D.table().followsRows((*Shape)[Axis]);
 }
 
-/// The axis of operand \p I, indices of which one is a row number, that of
-/// numberedAxis(); -1.
+/// Returns the row axis of operand \p I, indices with a row number for
+/// numberedAxis(); -1 if it has none.
 int indexedAxis(const TypeContext &C, unsigned I) {
   ReplicationType X = C.operand(I);
   auto Shape = C.shape(I);
@@ -184,7 +181,7 @@ int indexedAxis(const TypeContext &C, unsigned I) {
              : -1;
 }
 
-/// Whether the DynamicPartition at hand counts the rows of one replica.
+/// Returns true if the DynamicPartition at hand counts local rows.
 bool isParted(const TypeContext &C) {
   auto Shape = C.D.shape(C.out());
   return Shape && C.D.table().isRagged(Shape->front());
@@ -194,7 +191,7 @@ bool isParted(const TypeContext &C) {
 
 namespace types {
 
-/// Range(0, b, 1).
+/// Types Range(0, b, 1) as row numbers.
 bool rangeIndices(TypeContext &C) {
   auto Start = C.numbers(0), Delta = C.numbers(2);
   if (!Start || !Delta || Start->size() != 1 || (*Start)[0] != 0 ||
@@ -206,8 +203,8 @@ bool rangeIndices(TypeContext &C) {
   return true;
 }
 
-/// A replica finds the indices of its own rows, unless somebody needs those of
-/// all.
+/// Each replica finds the indices of its own rows, unless a user needs those of
+/// all rows.
 static void where(TypeContext &C) {
   ReplicationType X = C.plain(0);
   if (X.isVarying())
@@ -219,7 +216,7 @@ static void where(TypeContext &C) {
   if (!Shape || !C.D.table().isRagged((*Shape)[0]) || !Order ||
       !numbersLocalRows(C, X.Axis))
     return C.setAll(C.gathered(0, X));
-  // As many as something else that is of one replica.
+  // The row count equals a size of one replica.
   if (C.D.isOfAllRows(C.N))
     return C.setAll(C.varying("finds the rows of all replicas where those of "
                               "one are counted"));
@@ -260,7 +257,7 @@ bool gatherIndices(TypeContext &C) {
         C.intAttr("batch_dims").value_or(0) != 0)
       return false;
   }
-  // Some of the indices of a replica's rows.
+  // Select some of the indices of a replica's rows.
   if (OfIndices) {
     if (*Axis != 0 || Table.Axis != 0 || Index.Axis != 0 || C.rank(1) != 1 ||
         !Index.isRowNumbers() ||
@@ -316,8 +313,8 @@ bool unsortedSegmentSumIndices(TypeContext &C) {
 // Rows that are sent to parts
 //===----------------------------------------------------------------------===//
 
-/// Each replica sends rows of its own; all together, in the order of replicas,
-/// are the rows of the part in the order of the true value.
+/// Each replica sends its own rows. Concatenated in the order of replicas, they
+/// are the rows of the part in the order of the global value.
 static void partition(TypeContext &C) {
   ReplicationType X = C.operand(0), Part = C.operand(1);
   if (X.isVarying() || Part.isVarying())
@@ -334,7 +331,7 @@ static void partition(TypeContext &C) {
                        "row order"));
 }
 
-/// The numbers that are sent to a part are still those of the same rows.
+/// Row numbers that are sent to a part still number the same rows.
 static bool partitionIndices(TypeContext &C) {
   ReplicationType First = C.operand(0);
   if (!First.isRowNumbers() || First.Axis != 0 || !isRows(C.operand(1), 0) ||
@@ -344,8 +341,8 @@ static bool partitionIndices(TypeContext &C) {
   return true;
 }
 
-/// A stitch of all the rows that were sent to parts, each part in the order in
-/// which it got them: rows in the order in which they were sent.
+/// Stitches all rows that were sent to parts. Each part kept its order, so the
+/// result has the rows in the order in which they were sent.
 bool stitchIndices(TypeContext &C) {
   NodeId Partition = partitionStitched(C.G, C.N);
   if (Partition == NoNode ||
@@ -387,7 +384,7 @@ ArrayRef<OpRule> families::rowIndices() {
        .LocalIndices = types::stitchIndices,
        .ComparedOperands = AllOperands},
 
-      // What needs the rows of all replicas: they are gathered.
+      // Rows that a condition selects.
       {.Op = op::Where,
        .Sizes = sizes::where,
        .Type = types::where,

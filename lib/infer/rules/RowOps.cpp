@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops that work on the rows of the batch one by one, with a letter for each
-// operand and each result; the last one is also that of all that follow.
+// Ops that work on the rows of the batch one by one. Each operand and each
+// result has a letter; the last letter also holds for all that follow.
 //
 //   operands: r  axis 0 is the batch          l  the same, and the op is linear
 //             t  axis 1 is the batch          m     in all of these together
@@ -12,7 +12,7 @@
 //             t  axis 1 is the batch
 //             i  like r, unless indices count the rows (include_batch_in_index)
 //
-// A digit after a letter is the least rank at which the axis is that of rows.
+// A digit after a letter is the least rank with which the axis is the batch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ namespace graft {
 
 namespace sizes {
 
-/// SpaceToBatchND, BatchToSpaceND: how many rows, and the rank.
+/// Infers the row count and other sizes of SpaceToBatchND and BatchToSpaceND.
 static void blocks(SizeContext &C) {
   Dims X = C.in(0);
   auto Block = C.nums(1);
@@ -40,7 +40,7 @@ static void blocks(SizeContext &C) {
   DimId Blocks = C.number(0, Count);
   List[0] = C.isOp(op::SpaceToBatchND) ? C.product(1, List[0], Blocks)
                                        : C.quotient(1, List[0], Blocks);
-  // What is added to both ends, or cut off: [block axes, 2].
+  // The paddings or crops of both ends: [block axes, 2].
   auto Ends = constValue(C.G, C.G.input(C.N, 2).Node);
   bool HasEnds =
       Ends && Ends->HasInts && Ends->Ints.size() == 2 * Block->size() &&
@@ -57,8 +57,8 @@ static void blocks(SizeContext &C) {
     List[I] = To > 0 ? C.number(1 + I, To) : C.slotFrom(1 + I, List[I]);
   }
   C.setShape(0, List);
-  // A number of rows that is found to be that of the batch in blocks is so
-  // before, too: it is in the shape that a gradient gets back.
+  // If the output turns out to have rows of the batch in blocks, so has the
+  // input: its number of rows is in the shape that a gradient reads.
   auto Rows = C.Table.sym(C.out(0)->front());
   if (!Rows || !Rows->isLocal() || C.Table.hasSym(X->front()) ||
       C.Table.number(X->front()) == UnknownSize)
@@ -70,8 +70,8 @@ static void blocks(SizeContext &C) {
   C.assign(X->front(), *Rows);
 }
 
-/// A cell reads the input and the state before, [rows, units]. \p OverTime it
-/// reads the length, the input, [time, rows, features], and the state.
+/// A cell reads the input and the previous state, [rows, units]. If \p OverTime
+/// it reads the length, the input, [time, rows, features], and the state.
 template <bool OverTime> static void cell(SizeContext &C) {
   Dims X = C.in(1), State = OverTime ? C.in(2) : X;
   if (!X || !State || State->size() != 2 || X->size() != (OverTime ? 3 : 2))
@@ -82,21 +82,21 @@ template <bool OverTime> static void cell(SizeContext &C) {
     C.setShape(Port, List);
 }
 
-/// The rows and channels of operand 0, as high and wide as operand 1.
+/// The rows and channels of operand 0, the height and width of operand 1.
 static void imageAsSecond(SizeContext &C) {
   Dims X = C.in(0), Y = C.in(1);
   if (X && Y && X->size() == 4 && Y->size() == 4)
     C.setShape(0, {(*X)[0], (*Y)[1], (*Y)[2], (*X)[3]});
 }
 
-/// What is said of rows one by one holds of axis 0.
+/// Operand 0 and each output have equally many rows along axis 0.
 void sameRows(SizeContext &C) {
   for (unsigned Port = 0; Port < C.numOutputs(); ++Port)
     if (Dims X = C.in(0), Y = C.out(Port); X && Y)
       C.sameRows(*X, *Y, 1);
 }
 
-/// Results have the axes of operand 0, but for the last ones, \p Mixed many.
+/// Results have the axes of operand 0, except for the last \p Mixed ones.
 void sameLead(SizeContext &C, size_t Mixed) {
   Dims X = C.in(0);
   for (unsigned Port = 0; X && Port < C.numOutputs(); ++Port)
@@ -104,7 +104,7 @@ void sameLead(SizeContext &C, size_t Mixed) {
       C.sameRows(*X, *Y, X->size() - Mixed);
 }
 
-/// What has a letter for rows has as many of them.
+/// Operands and results with a letter for rows have equally many rows.
 static void sameLetters(SizeContext &C) {
   const OpRule &Rule = ruleOf(C.opName());
   std::optional<DimId> First;
@@ -129,8 +129,8 @@ static void sameLetters(SizeContext &C) {
 
 namespace {
 
-/// Ops on each vector (\p Mixed = 1) or matrix (2) of their operands. What has
-/// no more than one axis beside a split operand is a parameter.
+/// Infers the type of an op on each vector (\p Mixed = 1) or matrix (2). Beside
+/// a sharded operand, an operand of rank 0 or 1 is a parameter.
 ReplicationType leadingType(TypeContext &C, int Mixed) {
   int Axis = -1, Rank = -1;
   bool Whole = false;
@@ -170,7 +170,7 @@ ReplicationType perExampleType(TypeContext &C) {
   return Split ? ReplicationType::sharded(0) : ReplicationType::replicated();
 }
 
-/// \p Dy, if the batch is axis 0 of it.
+/// Returns \p Dy, or Varying if it is sharded along another axis than 0.
 ReplicationType alongRows(TypeContext &C, ReplicationType Dy) {
   if (Dy.isVarying())
     return C.varyingLike(Dy);
@@ -183,7 +183,7 @@ ReplicationType alongRows(TypeContext &C, ReplicationType Dy) {
 
 namespace types {
 
-/// As its letters say.
+/// Infers the types that the letters of the op say.
 static void rows(TypeContext &C) {
   const OpRule &Rule = ruleOf(C.opName());
   SmallVector<unsigned, 2> Linear;
@@ -212,7 +212,7 @@ static void rows(TypeContext &C) {
   if (Split && AnyWhole)
     return C.setAll(C.varying("combines a per-replica shard with a replicated "
                               "value along the batch axis"));
-  // Of several terms, or beside rows, all have one scale and none is partial.
+  // Several terms, or one beside rows, need one scale, and none may be partial.
   bool OnlyTerm = Linear.size() == 1 && !Split;
   for (unsigned I : Linear)
     if (ReplicationType X = C.numeric(I); X.isPartial() && !OnlyTerm)
@@ -251,7 +251,7 @@ void linearRows(TypeContext &C) {
 
 void gradSecond(TypeContext &C) {
   ReplicationType Dy = C.numeric(1);
-  // What else there is are sizes: of a tensor or of windows.
+  // All other operands are sizes: of a tensor or of windows.
   for (unsigned I = 0; I < C.numData(); ++I)
     if (I != 1 && !C.isSize(I))
       Dy = C.varying("depends on a per-replica size");
@@ -281,7 +281,7 @@ constexpr OpRule Rows = {.Rows = sizes::sameLetters,
 
 ArrayRef<OpRule> families::rowOps() {
   static constexpr OpRule Rules[] = {
-      // Rows that become several, and one again.
+      // Rows that become several rows, and back.
       {.Op = op::SpaceToBatchND,
        .Sizes = sizes::blocks,
        .Type = types::toBlocks,

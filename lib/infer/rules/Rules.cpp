@@ -47,7 +47,7 @@ uint32_t traitsOf(StringRef Op) {
     return Is | trait::Draws;
   if (Rule.Type)
     return Is;
-  // What TensorFlow does not know may do anything; what keeps a state may do
+  // An op that TensorFlow does not know may do anything; a stateful op may do
   // something else each time.
   const OpDef *Def = findOp(Op);
   bool IsOpaque = Def ? Def->isStateful() && !Def->readsVariable() &&
@@ -83,9 +83,9 @@ bool isOnceOp(StringRef Op) {
     return true;
   if (Rule.Is & trait::Handle)
     return false;
-  // Stateful ops with a resource that is no variable: queues, tables, readers,
-  // iterators, writers, stages. Updates and reads of variables are not, nor
-  // are draws of random numbers. To look keys up changes no table.
+  // Stateful ops with a resource other than a variable: queues, tables,
+  // readers, iterators, writers, stages. Updates and reads of variables do not
+  // count, nor do random ops and lookups of keys, which change no table.
   const OpDef *Def = findOp(Op);
   if (!Def || !Def->isStateful() || Def->update().Kind != UpdateKind::None ||
       Def->readsVariable() || isRandomOp(Op) || Op == op::VarHandleOp ||
@@ -105,8 +105,8 @@ bool isRandomOp(StringRef Op) {
   return Def && Def->isStateful() && Def->attr("seed") && Def->attr("seed2");
 }
 
-/// \p Term with letters for the axes of its ellipsis, of which there are
-/// \p Axes. None if it is no list of different letters.
+/// Returns \p Term with a letter for each of the \p Axes axes of its ellipsis.
+/// None if it is no list of different letters.
 static std::optional<std::string> spellOut(StringRef Term, unsigned Axes) {
   std::string Result;
   size_t Dots = Term.find("...");
@@ -139,7 +139,7 @@ std::optional<Equation> parseEquation(StringRef Text, ArrayRef<int> Ranks) {
     unsigned Axes = 0;
     if (Term.contains("...")) {
       int Rest = Rank - static_cast<int>(Term.size() - 3);
-      // One digit each; there are no tensors of more axes.
+      // Each axis has one digit; no tensor has more axes.
       if (Rest < 0 || Rest > 10 || !Output.contains("..."))
         return std::nullopt;
       Longest = std::max(Longest, Axes = Rest);

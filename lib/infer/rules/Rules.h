@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A rule says of one node what follows for its outputs. The entries of ops are
+// A rule infers properties of the outputs of one node. The entries of ops are
 // at the end of each family's file; Families.def lists the files.
 //
 //===----------------------------------------------------------------------===//
@@ -24,8 +24,8 @@ namespace families {
 #include "lib/infer/rules/Families.def"
 } // namespace families
 
-/// The entry of \p Op, which has all of \p Like that \p Own does not say, and
-/// the traits of both.
+/// Returns the entry of \p Op: \p Own, completed by \p Like, with the traits of
+/// both.
 constexpr OpRule entry(llvm::StringLiteral Op, OpRule Like, OpRule Own = {}) {
   auto Take = [](auto &Mine, auto Its, auto None) {
     if (Its != None)
@@ -58,12 +58,12 @@ constexpr IndexUse indexes(int Index, int Table,
   return {static_cast<int8_t>(Index), static_cast<int8_t>(Table), By};
 }
 
-/// The letter of number \p I in \p Letters (see RowOps.cpp): the last one for
-/// all that follow; and the digit after it.
+/// Returns letter \p I of \p Letters (see RowOps.cpp), or the last one if there
+/// are fewer, and the digit after it.
 std::pair<char, int> letterOf(llvm::StringRef Letters, unsigned I);
 
-/// How many of its last axes an op mixes that works on vectors: the diagonals
-/// of a band are a matrix.
+/// Returns the number of last axes that \p N, an op on vectors, mixes: 2 for
+/// the diagonals of a band, which are a matrix.
 unsigned mixedAxes(const Graph &G, NodeId N);
 
 /// An equation of Einsum, "ab,bc->ac": one letter for each axis. The axes of an
@@ -77,9 +77,9 @@ struct Equation {
   }
 };
 
-/// Reads the equation of an Einsum whose operands have \p Ranks, -1 for one
-/// that is not known. None for what is not simple: an axis that one tensor has
-/// twice, a letter that only the result has, an ellipsis that it has not.
+/// Reads the equation of an Einsum whose operands have \p Ranks, -1 for an
+/// unknown one. None if it is not simple: a tensor has an axis twice, only the
+/// result has a letter, or the result lacks the ellipsis.
 std::optional<Equation> parseEquation(llvm::StringRef Text,
                                       llvm::ArrayRef<int> Ranks);
 
@@ -93,30 +93,30 @@ void sameAll(SizeContext &C);
 void sameAsSecond(SizeContext &C);
 void scalar(SizeContext &C);
 void broadcast(SizeContext &C);
-/// Of two branches by a condition.
+/// Output 0 has the shape of the values between which a condition selects.
 void select(SizeContext &C);
-/// The shapes of operands, as values.
+/// The outputs are the shapes of the operands, as values.
 void shape(SizeContext &C);
-/// Operand \p I is the shape.
+/// Operand \p I is the shape of output 0.
 template <unsigned I> void fromSizes(SizeContext &C) {
   if (Dims V = C.val(I))
     C.setShape(0, *V);
 }
-/// Attribute `shape` is.
+/// The attribute `shape` is the shape of output 0.
 void fromAttr(SizeContext &C);
 void pool(SizeContext &C);
-/// A stitch of all the rows that were sent to parts, or of numbers.
+/// Stitches all rows that were sent to parts, or numbers.
 void stitch(SizeContext &C);
 void unsortedSegment(SizeContext &C);
 
-/// Where channels are in a tensor of rank \p Rank.
+/// Returns the axis of the channels in a tensor of rank \p Rank.
 size_t channelAxis(const SizeContext &C, size_t Rank);
 
-// Of OpRule::Rows.
+// Rules for OpRule::Rows.
 
-/// Axis 0 of operand 0 and of each output.
+/// Operand 0 and each output have equally many rows along axis 0.
 void sameRows(SizeContext &C);
-/// Outputs have the axes of operand 0, but for the last ones, \p Mixed many.
+/// Outputs have the axes of operand 0, except for the last \p Mixed ones.
 void sameLead(SizeContext &C, size_t Mixed);
 template <unsigned Mixed> void sameLead(SizeContext &C) { sameLead(C, Mixed); }
 
@@ -124,11 +124,12 @@ template <unsigned Mixed> void sameLead(SizeContext &C) { sameLead(C, Mixed); }
 
 namespace values {
 
-/// The elements of operand 0, in their order.
+/// Outputs have the elements of operand 0, in their order.
 void same(SizeContext &C);
-/// A number that all replicas may share, such as the greatest of lengths.
+/// The result is a number that all replicas may share, such as a greatest
+/// length.
 void shared(SizeContext &C);
-/// One element of the result of \p Op, of two integers.
+/// Returns one element of the result of \p Op on two integers.
 DimId arithmeticElement(SizeContext &C, llvm::StringRef Op, unsigned Slot,
                         DimId X, DimId Y);
 
@@ -136,18 +137,18 @@ DimId arithmeticElement(SizeContext &C, llvm::StringRef Op, unsigned Slot,
 
 namespace types {
 
-/// Whether node \p Sum adds up axes, which are not known, along which an
-/// operand was repeated (BroadcastGradientArgs), and axis 0 is none of them.
+/// Returns true if node \p Sum adds up unknown axes along which an operand was
+/// broadcast (BroadcastGradientArgs), and axis 0 is none of them.
 bool keepsFirstAxis(const TypeContext &C, NodeId Sum);
-/// Whether the node at hand, a lookup, takes rows of its first operand, by one
-/// number each.
+/// Returns true if the node at hand, a lookup, takes rows of its first operand,
+/// each by one number.
 bool takesRows(const TypeContext &C);
 
 /// Gives the results of the node at hand their types.
 using Rule = void(TypeContext &C);
-/// The same where local indices are made or taken; false if they are not.
+/// The same for local row indices; returns false if the node has none.
 using IndexRule = bool(TypeContext &C);
-/// Whether what a rule reads besides operands has a type.
+/// Returns true if everything that a rule reads besides operands has a type.
 using ReadyRule = bool(const TypeContext &C);
 
 Rule pass, l2Loss, ensureShape, alongAxes, alongAxesNonLinear, reverseSequence,
@@ -159,35 +160,36 @@ IndexRule passIndices, rangeIndices, gatherIndices, gatherNdIndices,
     entryAxes, entryMatrices, entryColumns, entryLookups, gatherDistinct,
     sumsOfDistinct, reshapeDistinct;
 
-/// The sum of these operands: what is added must have one relation.
+/// Returns the type of the sum of these operands, which must have one relation.
 ReplicationType sumOf(TypeContext &C, llvm::ArrayRef<unsigned> Operands);
-/// The product of operands \p I and \p J, which have types \p X and \p Y; with
-/// \p Sign -1 the quotient.
+/// Returns the type of the product of operands \p I and \p J, which have types
+/// \p X and \p Y; with \p Sign -1 of the quotient.
 ReplicationType productOf(TypeContext &C, unsigned I, ReplicationType X,
                           unsigned J, ReplicationType Y, int Sign = 1);
-/// \p Rows, those that operand 0 gives the sizes of: it must be the sizes of
-/// the rows of one replica, or of true values.
+/// Returns \p Rows, whose sizes operand 0 gives: it must be the sizes of local
+/// rows or of global values. Else Varying.
 ReplicationType ofSizes(TypeContext &C, ReplicationType Rows);
-/// A function of the rows of all replicas.
+/// Returns the type of a function of the rows of all replicas.
 ReplicationType ofAllRows(TypeContext &C);
-/// What has the rows along axis 0 that the row numbers of \p N number.
+/// Returns the tensor whose rows along axis 0 the row numbers of \p N number.
 Endpoint rowsNumbered(const TypeContext &C, NodeId N);
-/// Whether \p Numbers number as many rows of one replica as \p Rows.
+/// Returns true if \p Numbers number as many local rows as \p Rows says.
 bool numbersRows(const TypeContext &C, const ReplicationType &Numbers,
                  std::optional<Sym> Rows);
-/// What is distinct on each replica, \p X, of all replicas; else Varying.
+/// Returns the type of \p X, distinct values of each replica, gathered from all
+/// replicas; Varying if it is something else.
 ReplicationType gatheredDistinct(TypeContext &C, const ReplicationType &X);
-/// Whether operands \p Indices, \p Values and \p Shape are the entries of a
-/// sparse tensor in the rows of the replica; \p Rows has as many along axis 0.
+/// Returns true if operands \p Indices, \p Values and \p Shape are the entries
+/// of a sparse tensor in local rows; sets \p Rows to a tensor with these rows.
 bool isOfEntries(const TypeContext &C, unsigned Indices, unsigned Values,
                  unsigned Shape, Endpoint &Rows);
-/// Gives row numbers that \p Move moves as if they were rows of operand 0 their
-/// types; false if they are none, or other operands vary too.
+/// Types row numbers that \p Move moves as if they were rows of operand 0.
+/// Returns false if they are none, or another operand is Varying.
 bool moveNumbers(TypeContext &C, ReplicationType (*Move)(TypeContext &));
 
 } // namespace types
 
-/// Ops that give the value itself, under another name or in another place.
+/// Ops that pass a value on, under another name or to another place.
 inline constexpr OpRule Pass = {
     .Sizes = sizes::same,
     .Type = types::pass,
@@ -196,7 +198,7 @@ inline constexpr OpRule Pass = {
           trait::LinearInSame,
     .Elements = ElementsOf::SamePort};
 
-/// What needs the rows of all replicas: they are gathered.
+/// Ops that need the rows of all replicas, which are gathered.
 inline constexpr OpRule Whole = {.Type = types::whole,
                                  .LocalIndices = types::wholeIndices,
                                  .Is = trait::ComparesWithSizes,

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The candidates of a sampled softmax, and which of them are labels.
+// The candidates of a sampled softmax, and accidental hits.
 //
-// Which of the sampled classes are labels, by row: a sparse matrix with the
-// rows of one replica.
+// Accidental hits are sampled classes that are also labels, by row: a sparse
+// matrix with the rows of one replica.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,8 +17,8 @@ namespace graft {
 
 namespace sizes {
 
-/// The candidates that a sampler draws, and how often it is expected to draw
-/// the true classes, and them.
+/// Infers the sizes of the sampled candidates, and of the expected counts of
+/// the true classes and of the candidates.
 static void candidates(SizeContext &C) {
   C.passShape(1, C.inRun(0));
   if (auto Count = C.intAttr("num_sampled")) {
@@ -29,7 +29,7 @@ static void candidates(SizeContext &C) {
 
 } // namespace sizes
 
-/// Whether axis 0 of \p E is as many rows of one replica as that of \p Rows.
+/// Returns true if axis 0 of \p E and of \p Rows are equally many local rows.
 static bool hasRowsOf(const TypeContext &C, Endpoint E, Endpoint Rows) {
   auto S = C.sizeOf(E, 0);
   return S && S->B == 1 && S->R == 0 && S->Ragged == 0 &&
@@ -52,7 +52,7 @@ void types::hits(TypeContext &C) {
   C.set(0, Type, LocalIndices::HitRows);
 }
 
-/// Rows that are made of the elements of their own.
+/// Types a SparseToDense that makes local rows of the elements in them.
 bool types::wholeIndices(TypeContext &C) {
   ReplicationType First = C.operand(0);
   if (!C.isOp(op::SparseToDense))

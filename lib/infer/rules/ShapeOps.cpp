@@ -2,13 +2,13 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shapes as integers: which element of a shape vector is the batch. What leaves
-// the monomials c * b^B * N^R (a sum with the batch, an inexact quotient)
-// becomes an unknown size.
+// Shapes as integers: which element of a shape vector is the batch size. A
+// result that is no monomial c * b^B * N^R (a sum with the batch size, an
+// inexact quotient) becomes an unknown size.
 //
-// Sizes of tensors, and tensors of a size that is an operand. A tensor that has
-// the rows of one replica is a slice of a larger one; what it is made of must
-// then be the same for every row.
+// Sizes of tensors, and tensors whose size is an operand. A tensor with the
+// rows of one replica is a slice of the global tensor, so it must be made of
+// values that are the same for each row.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,14 +50,14 @@ static void rank(SizeContext &C) {
     C.setValue(0, C.number(0, int64_t(X->size())));
 }
 
-/// Where the step goes on, sizes are equal that it asserts to be so
-/// (tf.debugging.assert_equal, which losses of sparse labels have): of an
-/// Assert that something waits for, since what nobody waits for is not run.
+/// Unifies sizes that the step asserts to be equal (tf.debugging.assert_equal,
+/// as in losses of sparse labels): if they differ, the step ends. Only an
+/// Assert that has users counts, since no other one is run.
 static void assertion(SizeContext &C) {
   if (C.numData() == 0 || !C.G.hasUses(C.N))
     return;
   Endpoint E = C.Inputs[0];
-  // Made only where the condition is false: the other way, it is true.
+  // A Switch runs it only if the condition is false; otherwise it is true.
   while (C.G.isOp(E.Node, op::Switch) && E.Port == 0 &&
          C.G.input(E.Node, 0) == C.G.input(E.Node, 1))
     E = C.G.input(E.Node, 0);
@@ -73,7 +73,7 @@ static void assertion(SizeContext &C) {
     C.sameCounts(Mine, Its);
 }
 
-/// Axes along which a broadcast operand's gradient is summed
+/// Infers the axes along which the gradient of a broadcast operand is summed
 /// (tensorflow/core/util/bcast.h).
 static void broadcastGradientArgs(SizeContext &C) {
   C.setShape(0, C.slot(0));
@@ -93,7 +93,7 @@ static void broadcastGradientArgs(SizeContext &C) {
     if (!OneX && !OneY && C.Table.find(DX) != C.Table.find(DY) &&
         !(C.isNeverOne(DX) && C.isNeverOne(DY)))
       return;
-    // The op fails where they are not.
+    // The op fails if they differ.
     if (!OneX && !OneY)
       C.same(DX, DY);
     if (OneX)
@@ -105,13 +105,13 @@ static void broadcastGradientArgs(SizeContext &C) {
   C.setValue(1, AxesY);
 }
 
-/// Where each part begins in a concatenation along one axis.
+/// Infers the begin of each part in a concatenation along one axis.
 static void concatOffset(SizeContext &C) {
   auto Number = C.num(0);
   Dims Of = C.numData() > 1 ? C.val(1) : Dims();
   auto Axis =
       Number && Of ? axisIn(*Number, int64_t(Of->size())) : std::nullopt;
-  // Where one of them is not known, the op may fail.
+  // If one of them is not known, the op may fail.
   if (!Axis || *Number < 0 ||
       any_of(
           seq(1u, C.numData()),
@@ -191,7 +191,7 @@ static void stitchValues(SizeContext &C) {
   C.setValue(0, List);
 }
 
-/// A stitch of all the rows that were sent to parts.
+/// Stitches all rows that were sent to parts.
 void stitch(SizeContext &C) {
   NodeId Partition = partitionStitched(C.G, C.N);
   if (Partition == NoNode) {
@@ -240,7 +240,7 @@ namespace {
 
 ReplicationType sizesType(const TypeContext &C, unsigned Port) {
   ReplicationType Type = ReplicationType::replicated();
-  // Equal tensors, and those that are added up, have equal shapes.
+  // Replicated and partial tensors have the same shape on all replicas.
   bool Same = all_of(seq(0u, C.numData()), [&](unsigned I) {
     ReplicationType X = C.operand(I);
     return (X.isReplicated() || X.isPartial()) && !X.Symbolic;
@@ -252,7 +252,7 @@ ReplicationType sizesType(const TypeContext &C, unsigned Port) {
     Type.Symbolic = any_of(*Value, [&](DimId Dim) {
       return !C.D.table().isSame(Dim) && !(Same && !C.D.table().isKnown(Dim));
     });
-  // What exists once has the sizes of true values.
+  // An unreplicated node reads the sizes of global values.
   if (C.node().Count == Copies::Once && !C.D.isLocal(C.out(Port)))
     Type.Symbolic = false;
   return Type;
@@ -274,7 +274,7 @@ ReplicationType likeType(TypeContext &C, bool Zero) {
   return Type;
 }
 
-/// A tensor of one value.
+/// Infers the type of a tensor that is filled with one value.
 ReplicationType fillType(TypeContext &C) {
   ReplicationType Value = C.numeric(1);
   if (Value.isVarying())
@@ -294,7 +294,7 @@ ReplicationType fillType(TypeContext &C) {
   return Type;
 }
 
-/// Tile, BroadcastTo.
+/// Infers the type of a Tile or BroadcastTo.
 ReplicationType tileType(TypeContext &C) {
   ReplicationType X = C.numeric(0);
   if (X.isVarying())
@@ -340,8 +340,8 @@ static void shapeOf(TypeContext &C) {
     C.set(Port, sizesType(C, Port));
 }
 
-/// The op fails where the sizes do not go together: those of one replica, and
-/// such as nobody knows of a tensor that all replicas have whole.
+/// The op fails if sizes are incompatible, which local sizes may be with the
+/// unknown sizes of a replicated tensor.
 static void comparedSizes(TypeContext &C) {
   bool AnyLocal = false, AnyOpen = false;
   for (unsigned I = C.opName() == op::ConcatOffset ? 1 : 0; I < C.numData();

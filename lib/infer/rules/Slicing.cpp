@@ -20,8 +20,8 @@ namespace graft {
 
 namespace sizes {
 
-/// The operands and attributes of a strided slice; none if they are not known.
-/// Where it begins may be UnknownSize.
+/// The operands and attributes of a strided slice. An element of Begin may be
+/// UnknownSize.
 struct Slice {
   SmallVector<int64_t, 4> Begin, Stride;
   Dims End;
@@ -62,8 +62,8 @@ static void unpack(SizeContext &C) {
     C.setShape(Port, List);
 }
 
-/// The size of each of \p Count equal parts of \p Whole. Of a static batch each
-/// has rows of its own number, also where that is no multiple of others.
+/// Returns the size of each of \p Count equal parts of \p Whole. With a static
+/// batch each is a row count of its own, even if it is no multiple of others.
 static DimId partOfRows(SizeContext &C, DimId Whole, DimId Count) {
   DimId Part = C.quotient(1, Whole, Count);
   auto Rows = C.Table.hasSym(Whole) ? C.Table.sym(Whole) : std::nullopt;
@@ -86,7 +86,7 @@ static void split(SizeContext &C) {
     return;
   unsigned At = *Along;
   DimList List(X->begin(), X->end());
-  // A copy: what is set below is in the same pool.
+  // A copy: the shapes that are set below are in the same pool.
   std::optional<DimList> Sizes;
   if (Dims Parts = Uneven ? C.val(1) : std::nullopt)
     Sizes.emplace(Parts->begin(), Parts->end());
@@ -96,7 +96,7 @@ static void split(SizeContext &C) {
       "splits rows into parts that do not divide the rows of a replica";
   if (!Uneven && C.Known.localNumber(Whole) != UnknownSize)
     C.require(C.Known.localNumber(Whole) % C.numOutputs() == 0, Whole, Parts);
-  // The size that is -1 is what the others leave.
+  // A size of -1 is what the others leave.
   int64_t Rest = C.plainNumber(Whole);
   for (DimId Size : Sizes ? ArrayRef(*Sizes) : ArrayRef<DimId>()) {
     int64_t Known = C.plainNumber(Size);
@@ -125,8 +125,8 @@ static void split(SizeContext &C) {
   }
 }
 
-/// What is left of \p Whole after \p First of the same rows; nothing if that is
-/// not known.
+/// Returns the size that is left of \p Whole after \p First, a multiple of the
+/// same rows; none if it is not known.
 static std::optional<DimId> restOf(SizeContext &C, unsigned Slot, DimId Whole,
                                    DimId First) {
   auto All = C.Table.sym(Whole), Before = C.Table.sym(First);
@@ -152,8 +152,8 @@ static void slice(SizeContext &C) {
   if (!X || !Size || Size->size() != X->size() ||
       (Begin && Begin->size() != X->size()))
     return;
-  // An axis of which as many elements are taken as it has, from the first on,
-  // is taken whole, whatever the number is that says so; so is the rest of it.
+  // A slice from 0 with as many elements as the axis has takes the whole axis,
+  // even if a mere number says so; likewise for the rest of an axis.
   for (size_t I = 0; I < X->size(); ++I) {
     int64_t Number = C.Table.number((*Size)[I]);
     if (Begin && (*Begin)[I] == 0 && Number > 0 &&
@@ -193,8 +193,8 @@ static void slice(SizeContext &C) {
   C.setShape(0, List);
 }
 
-/// How much a padding puts before and after each axis: elements of a matrix, of
-/// which a constant is not tracked.
+/// Returns the padding before and after each axis, a matrix. The elements of a
+/// constant matrix are not tracked, so they are read from the constant.
 static std::optional<DimList> paddings(SizeContext &C) {
   if (C.numData() < 2)
     return std::nullopt;
@@ -243,8 +243,8 @@ static void pad(SizeContext &C) {
   C.setShape(0, List);
 }
 
-/// The place \p Number of \p Size elements, counted from their end where it is
-/// negative: the first or the last of the places where it is none of them.
+/// Returns the place \p Number of \p Size elements, counted from their end if
+/// it is negative, and clamped to the range from 0 to Size.
 static int64_t placeIn(int64_t Number, int64_t Size) {
   if (Number < 0)
     Number = Number < -Size ? 0 : Number + Size;
@@ -290,15 +290,15 @@ static void stridedSlice(SizeContext &C) {
     int64_t Size = C.Table.number(Old);
     DimId End = (*S->End)[I];
     bool FromStart = (S->BeginMask >> I & 1) || S->Begin[I] == 0;
-    // All rows: to the end, or up to a size that is the dimension's own, or to
-    // a number that no row of the whole batch reaches.
+    // To the end: by the mask, by the size of the axis itself, or by a number
+    // that is not less than that of the whole batch.
     bool ToEnd = (S->EndMask >> I & 1) ||
                  (Size != UnknownSize && !C.Table.hasSym(End) &&
                   C.Table.number(End) >= Size) ||
                  C.Table.find(End) == C.Table.find(Old) ||
                  (C.Table.hasSym(End) && C.Table.sym(End) &&
                   C.Table.sym(End) == C.Table.sym(Old));
-    // Turned over, they are as many.
+    // A reversed axis keeps its size.
     bool Turned = (S->BeginMask & S->EndMask) >> I & 1 && S->Stride[I] == -1;
     if ((FromStart && ToEnd && S->Stride[I] == 1) || Turned) {
       List.push_back(Old);
@@ -382,9 +382,9 @@ static void stridedSlice(SizeContext &C) {
 
 namespace {
 
-/// Where axis \p Axis of the whole tensor of a strided slice, that of \p Whole,
-/// is in the part; -1 if it is not there, or not in order: sizes alone would
-/// not tell a reversal.
+/// Returns the axis of a strided slice that is axis \p Axis of \p Whole, the
+/// tensor that is sliced; -1 if it is dropped or not in order, since sizes
+/// alone would not tell a reversal.
 int stridedAxis(const TypeContext &C, int Axis, Endpoint Whole) {
   auto Strides = C.numbers(3);
   int Rank = C.rank(Whole);
@@ -417,8 +417,8 @@ int stridedAxis(const TypeContext &C, int Axis, Endpoint Whole) {
   return Out + Axis - At;
 }
 
-/// Whether axis \p Out of a result is axis \p In of operand \p I, of which the
-/// node at hand takes, or pads, a part.
+/// Returns true if axis \p Out of a result is axis \p In of operand \p I, which
+/// the node at hand slices or pads.
 bool isAxisOf(const TypeContext &C, unsigned I, int In, int Out) {
   if (C.isOp(op::StridedSlice))
     return stridedAxis(C, In, C.input(I)) == Out;
@@ -431,8 +431,8 @@ bool isAxisOf(const TypeContext &C, unsigned I, int In, int Out) {
   return At != In && Out == In - (In > At);
 }
 
-/// Split or Slice that takes one of the parts that \p X, operand \p I, is made
-/// of; Varying when it does not.
+/// Infers the type of a Split or Slice that takes one of the concatenated parts
+/// of operand \p I, which has type \p X; Varying if it takes something else.
 ReplicationType ownPart(const TypeContext &C, unsigned I, ReplicationType X) {
   auto None = ReplicationType::varying(C.N);
   ArrayRef Parts = C.partsOf(X);
@@ -472,7 +472,7 @@ ReplicationType ownPart(const TypeContext &C, unsigned I, ReplicationType X) {
       Own.Order = P.Order;
       return Own;
     }
-    // Where a part begins after rows of several feeds is not known.
+    // The begin of a part after rows of several feeds is not known.
     if (P.Rows.B != Parts[0].Rows.B || P.Rows.R != Parts[0].Rows.R ||
         (At.C != 0 && P.Rows.Rows != At.Rows))
       return None;
@@ -481,9 +481,9 @@ ReplicationType ownPart(const TypeContext &C, unsigned I, ReplicationType X) {
   return None;
 }
 
-/// Split or Slice of zeros: they have the rows of every order, also those of
-/// parts that were joined, with which a loop goes on that begins with zeros.
-/// Varying when a part has not the rows of a replica.
+/// Infers the type of a Split or Slice of zeros. Zeros have every row order,
+/// also that of concatenated parts, which a loop that begins with zeros may go
+/// on with. Varying if a part does not have the rows of a replica.
 ReplicationType partOfZeros(const TypeContext &C, unsigned I,
                             ReplicationType X) {
   bool Parts = C.isOp(op::Split) || C.isOp(op::SplitV) || C.isOp(op::Slice);
@@ -515,8 +515,8 @@ ReplicationType partType(TypeContext &C) {
   for (unsigned J = 0; J < C.numData(); ++J) {
     if (J == I || C.operand(J).isTrue())
       continue;
-    // A size may be that of a replica, but not where a part begins, or the
-    // steps, or the value that fills.
+    // A size may be local, but not the begin of a part, nor the strides, nor
+    // the value that fills.
     bool Begins = (Strided || OfGrad || C.isOp(op::Slice)) && J == 1;
     bool Fills = PadsValue && J == 2;
     if (!(Fills ? C.plain(J).isReplicated() : C.isSize(J)) || Begins ||
@@ -548,7 +548,7 @@ ReplicationType partType(TypeContext &C) {
   return Result;
 }
 
-/// Along the axes in the last operand.
+/// Infers the type of an op along the axes in the last operand.
 ReplicationType alongAxesType(TypeContext &C, bool Linear) {
   ReplicationType X = Linear ? C.numeric(0) : C.plain(0);
   if (X.isVarying())
@@ -588,7 +588,7 @@ namespace types {
 static void part(TypeContext &C) { C.setAll(partType(C)); }
 
 static bool partIndices(TypeContext &C) {
-  // Zeros that fill are no row numbers, nor are they indices of columns.
+  // Zeros that pad are neither row numbers nor indices of columns.
   if (!C.isOp(op::StridedSlice))
     return false;
   ReplicationType First = C.operand(0);

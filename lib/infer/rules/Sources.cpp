@@ -1,8 +1,8 @@
-//===- lib/infer/rules/Sources.cpp - where values begin ---------*- C++ -*-===//
+//===- lib/infer/rules/Sources.cpp - sources of values ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Constants, feeds, and what comes from a queue or an iterator.
+// Constants, feeds, and elements of queues and iterators.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ static void constant(SizeContext &C) {
   if (!Tensor)
     return;
   C.setZero(Tensor->AllZero);
-  // Where it holds the sizes of one replica, those of the input count.
+  // If it holds local sizes, use the values that it had in the input.
   std::optional<TensorValue> Was;
   if (auto Bytes = C.G.node(C.N).Flags & NF_MayHaveGraft
                        ? C.G.attr(C.N, OriginalAttr)
@@ -45,7 +45,7 @@ static void constant(SizeContext &C) {
   C.setShape(0, Shape);
   if (!Tensor->HasInts || Shape.size() > 1)
     return;
-  // Every element is a variable of its own, also an element that is 1.
+  // Each element is a size variable of its own, also an element that is 1.
   DimList Elements;
   for (size_t I = 0; I < Tensor->Ints.size(); ++I)
     Elements.push_back(C.changedNumber(
@@ -53,8 +53,8 @@ static void constant(SizeContext &C) {
   C.setValue(0, Elements);
 }
 
-/// Whether the node, a feed of unknown rank, is read whole by every replica and
-/// may be a scalar, which it is taken for then.
+/// Returns true if the node, a feed of unknown rank, is read whole by each
+/// replica and may be a scalar; it is then taken for one.
 static bool isWhole(SizeContext &C) {
   auto TakesAnyRank = [&](NodeId User) {
     return is_contained({&same, &broadcast, &select, &shape},
@@ -85,7 +85,7 @@ void fromAttr(SizeContext &C) {
   C.setShape(0, List);
 }
 
-/// A feed. An integer may be a size, of what every replica has.
+/// A feed. A scalar integer may be a size that all replicas share.
 static void feed(SizeContext &C) {
   fromAttr(C);
   unsigned Type = C.G.outputType(C.N, 0);
@@ -95,14 +95,14 @@ static void feed(SizeContext &C) {
     C.setFed(C.slot(64));
 }
 
-/// A size that is not declared is nobody else's. In particular the axis of a
-/// dequeue of many is not the constant that says how many: that stays, since
-/// the queue gives the global batch.
+/// Gives each undeclared size a variable of its own. In particular, the row
+/// count of a DequeueMany is not the constant that asks for it: the constant
+/// stays, since the queue gives the global batch.
 static void source(SizeContext &C) {
   auto Axes = ownBatchAxes(C.G, C.N);
   if (Axes)
     C.setOwnRows();
-  // A dequeue of many gives as many of each component.
+  // A DequeueMany gives equally many rows of each component.
   std::optional<DimId> Many;
   bool TakesMany = C.opName().starts_with(op::QueueDequeueMany) ||
                    C.opName().starts_with(op::QueueDequeueUpTo);
@@ -135,7 +135,7 @@ namespace types {
 static void constant(TypeContext &C) {
   if (auto Value = C.D.value(C.out()))
     return C.setAll(C.sizes(*Value));
-  // One value, as long as the rows of a replica (the certificate sees to it).
+  // One repeated value per local row (the certificate checks it).
   int Axis = C.isPerReplica() ? C.D.batchAxis(C.out()) : -1;
   ReplicationType Type = Axis >= 0 ? ReplicationType::sharded(Axis)
                                    : ReplicationType::replicated();
@@ -143,8 +143,8 @@ static void constant(TypeContext &C) {
   C.setAll(Type);
 }
 
-/// What is read once is the true value. Where every replica reads for itself
-/// the step is that of all their batches together.
+/// A source that is read once gives the global value. If each replica reads for
+/// itself, the step is that of all their batches together.
 static void source(TypeContext &C) {
   if (C.node().Count == Copies::Once)
     return C.setAll(ReplicationType::replicated());

@@ -2,30 +2,29 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A sparse tensor that a replica makes of its own rows, as the columns of
-// features do:
+// A sparse tensor that a replica makes of its own rows, as feature columns do:
 //
 //     indices = Where(x != nothing)         RowIndices: each row is off by as
 //     values = GatherNd(x, indices)         much as all others of the replica
 //     shape = Shape(x)                      sizes
 //
-// The elements of all replicas, one after the other, are those of the true
-// value. What works on each row by itself goes on so (SparseReshape of columns,
-// SparseFillEmptyRows, SparseCross), and what adds up the elements of a row
-// gives rows of the batch.
+// The elements of all replicas, concatenated, are those of the global value.
+// Ops on each row by itself keep that so (SparseReshape of columns,
+// SparseFillEmptyRows, SparseCross), and ops that add up the elements of a row
+// give rows of the batch.
 //
 // To look rows up once, an embedding finds the distinct values first. Those of
-// a replica are not the true ones, but what is looked up for them and given to
-// each element is right, and so are sums for them, once those of all replicas
-// are added up:
+// a replica are not the global ones. But the rows that are looked up for them
+// are right for each element, and so are sums for them, once those of all
+// replicas are added up:
 //
 //     ids, which = Unique(values)           Distinct, DistinctNumbers
 //     rows = Gather(table, ids)             Distinct
 //     y = SparseSegmentSum(rows, which, i)  rows of the batch
 //     d = UnsortedSegmentSum(.., which, n)  DistinctSums, for ids
 //
-// A de-duplication reads those of all replicas: the distinct values of the
-// distinct values of each, in order, are the distinct values of all.
+// A second Unique reads the distinct values of all replicas: the distinct
+// values of these, in order, are the distinct values of all rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -61,7 +60,7 @@ static void sparseReshape(SizeContext &C) {
   if (Wild >= 0) {
     if (!From)
       return;
-    // What both have says nothing of what is left.
+    // Sizes that both have cancel out.
     erase_if(Others, [&](DimId D) {
       auto It = find_if(
           Old, [&](DimId O) { return C.Table.find(O) == C.Table.find(D); });
@@ -84,14 +83,14 @@ static void sparseReshape(SizeContext &C) {
   C.setValue(1, List);
 }
 
-/// Whether \p Rows may be counted on each replica, of a sparse tensor that has
-/// \p Batch rows.
+/// Returns true if each replica may count the rows of a sparse tensor with the
+/// indices \p Indices and \p Batch rows.
 static bool countsOwnRows(SizeContext &C, DimId Batch, Endpoint Indices) {
   return C.countsLocally(Batch) && areMadeOfRows(C.G, Indices) &&
          !C.Known.isOfAllRows(C.N);
 }
 
-/// As many elements as there are, and one for each row without.
+/// Output 0 has all elements, and one more for each empty row.
 static void fillEmptyRows(SizeContext &C) {
   Dims Index = C.in(0), Shape = C.val(2);
   if (!Index || Index->size() != 2 || !Shape || Shape->empty())
@@ -99,7 +98,7 @@ static void fillEmptyRows(SizeContext &C) {
   DimId Elements = (*Index)[0], Columns = (*Index)[1], Batch = (*Shape)[0];
   DimId Filled = C.slot(0);
   if (C.countsLocally(Elements) && countsOwnRows(C, Batch, C.Inputs[0])) {
-    // As many of another tensor with the same indices.
+    // Another tensor with the same indices has as many.
     NodeId First = C.firstLike(0);
     Dims Its = First != C.N ? C.Known.value(C.G.input(First, 2)) : Dims();
     bool Same =
@@ -112,12 +111,12 @@ static void fillEmptyRows(SizeContext &C) {
   C.setShape(3, Elements);
 }
 
-/// How many operands a cross has, before its dense inputs.
+/// Returns the number of sparse inputs of a cross, before its dense inputs.
 static unsigned sparseInputs(const NodeView &C) {
   return static_cast<unsigned>(C.intAttr("N").value_or(0));
 }
 
-/// How many it has after them.
+/// Returns the number of operands after the dense inputs.
 static unsigned otherInputs(const NodeView &C) {
   return C.isOp(op::SparseCrossV2) ? 1 : C.isOp(op::SparseCrossHashed) ? 3 : 0;
 }
@@ -139,7 +138,7 @@ static void sparseCross(SizeContext &C) {
   C.setValue(2, {Batch, Columns});
 }
 
-/// A row for each segment, where the rows of a sparse tensor are those.
+/// Output 0 has a row per segment: after a SparseFillEmptyRows, for each row.
 static void sparseSegment(SizeContext &C) {
   Dims Data = C.in(0);
   unsigned Of = C.isOp(op::SegmentSum) || C.isOp(op::SegmentMean) ? 1 : 2;
@@ -152,7 +151,7 @@ static void sparseSegment(SizeContext &C) {
   C.setShape(0, List);
 }
 
-/// Of as many rows as the last operand says.
+/// Output 0 has as many rows as the last operand says.
 static void sparseSegmentGrad(SizeContext &C) {
   Dims Data = C.in(0), Count = C.val(3);
   if (!Data || Data->empty())
@@ -176,14 +175,14 @@ bool isRows(const ReplicationType &X) {
   return X.isSharded() && !X.isJoined() && X.Axis == 0;
 }
 
-/// Whether axis 0 of \p X is as long as that of \p Y, on each replica.
+/// Returns true if axis 0 of \p X is as long as that of \p Y, on each replica.
 bool sameRows(const TypeContext &C, Endpoint X, Endpoint Y) {
   auto Mine = C.sizeOf(X, 0), Its = C.sizeOf(Y, 0);
   return Mine && Mine->isLocal() && Mine == Its;
 }
 
-/// Whether operand \p I is sizes of which the first is that of the rows which
-/// \p Indices number.
+/// Returns true if operand \p I is a shape whose first size counts the rows
+/// that \p Indices number.
 bool isShapeOfRows(const TypeContext &C, unsigned I,
                    const ReplicationType &Indices) {
   auto Shape = C.D.value(C.input(I));
@@ -191,8 +190,8 @@ bool isShapeOfRows(const TypeContext &C, unsigned I,
          types::numbersRows(C, Indices, C.D.table().sym(Shape->front()));
 }
 
-/// Whether operands \p Index, \p Values and \p Shape are a sparse tensor of the
-/// rows of one replica.
+/// Returns true if operands \p Index, \p Values and \p Shape are a sparse
+/// tensor of the rows of one replica.
 bool isOfOwnRows(TypeContext &C, unsigned Index, unsigned Values,
                  unsigned Shape) {
   ReplicationType X = C.operand(Index);
@@ -202,7 +201,8 @@ bool isOfOwnRows(TypeContext &C, unsigned Index, unsigned Values,
          isRows(C.plain(Values));
 }
 
-/// What is true within a replica, for the rows that \p Like counts.
+/// Returns the type of indices or values of \p Cause that are right on a
+/// replica.
 ReplicationType local(TypeContext &C, NodeId Cause) {
   ReplicationType Type =
       C.varying("has indices or values that are local to one replica");
@@ -210,14 +210,13 @@ ReplicationType local(TypeContext &C, NodeId Cause) {
   return Type;
 }
 
-/// Whether replicas may number elements of operand 0, or somebody wants those
-/// of all.
+/// Returns true if each replica counts the rows of output 0 by itself.
 bool countsOwn(const TypeContext &C) {
   auto Shape = C.D.shape(C.out());
   return Shape && !Shape->empty() && C.D.table().isRagged(Shape->front());
 }
 
-/// A function of the rows of all replicas, of what has no rows of its own.
+/// Types a function of all rows; Varying if the op counts local rows.
 void ofAll(TypeContext &C) {
   C.setAll(countsOwn(C) ? C.varying("takes no sparse tensor of the rows of one "
                                     "replica, but counts its rows")
@@ -235,10 +234,10 @@ bool numbersRows(const TypeContext &C, const ReplicationType &Numbers,
 }
 
 //===----------------------------------------------------------------------===//
-// Of each row by itself
+// Ops on each row by itself
 //===----------------------------------------------------------------------===//
 
-/// Columns are another shape, or are made of what they are; rows stay.
+/// The columns may get another shape; the rows stay.
 static bool sparseReshapeIndices(TypeContext &C) {
   ReplicationType Index = C.operand(0);
   auto From = C.D.value(C.input(1)), To = C.D.value(C.out(1));
@@ -261,7 +260,7 @@ static bool sparseReshapeIndices(TypeContext &C) {
 
 static void fillEmptyRows(TypeContext &C) { ofAll(C); }
 
-/// A row without elements gets one: each row of a replica has some then.
+/// An empty row gets an element, so each row of a replica has some then.
 static bool fillEmptyRowsIndices(TypeContext &C) {
   if (!countsOwn(C) || !isOfOwnRows(C, 0, 1, 2) || !C.plain(3).isReplicated())
     return false;
@@ -272,7 +271,7 @@ static bool fillEmptyRowsIndices(TypeContext &C) {
   return true;
 }
 
-/// The elements of each row with each other.
+/// Crosses the elements of each row with each other.
 static void sparseCross(TypeContext &C) {
   unsigned Count = sizes::sparseInputs(C), Others = sizes::otherInputs(C);
   auto Shape = C.D.value(C.out(2));
@@ -295,7 +294,7 @@ static void sparseCross(TypeContext &C) {
   };
   if (!Fits())
     return ofAll(C);
-  // Of dense inputs alone it makes the numbers of their rows itself.
+  // With dense inputs only, the op makes the row numbers itself.
   ReplicationType Index = local(C, Count > 0 ? C.operand(0).Cause : C.N);
   C.set(0, Index, LocalIndices::RowIndices);
   C.set(1, ReplicationType::sharded(0));
@@ -307,7 +306,7 @@ static bool sparseCrossIndices(TypeContext &C) {
   return true;
 }
 
-/// Dense rows of the elements of each.
+/// Makes dense rows of the elements in each.
 bool sparseToDenseIndices(TypeContext &C) {
   auto Out = C.D.shape(C.out());
   Endpoint Rows;
@@ -322,8 +321,8 @@ bool sparseToDenseIndices(TypeContext &C) {
 // Distinct values
 //===----------------------------------------------------------------------===//
 
-/// Each replica finds those of its own rows, unless somebody needs those of
-/// all.
+/// Each replica finds the distinct values of its own rows, unless a user needs
+/// those of all rows.
 static void unique(TypeContext &C) {
   ReplicationType X = C.plain(0);
   if (isRows(X) && C.isPerReplica() && !C.isInLoop() && C.rank(0) == 1 &&
@@ -339,8 +338,8 @@ static void unique(TypeContext &C) {
   C.setAll(X.isVarying() ? C.varyingLike(X) : ReplicationType::replicated());
 }
 
-/// Those of what each replica found are those of all, in order; which of them
-/// each is, is said of what all replicas found.
+/// A second Unique: the distinct values of what all replicas found are those of
+/// all rows, in order. Its numbers refer to what all replicas found.
 static bool uniqueIndices(TypeContext &C) {
   ReplicationType X = C.operand(0);
   if ((X.Indices != LocalIndices::Distinct &&
@@ -358,7 +357,7 @@ static bool isOf(const ReplicationType &X, LocalIndices Kind, NodeId Unique) {
   return X.Indices == Kind && X.Cause == Unique;
 }
 
-/// Rows for distinct values, or for the elements that they are of.
+/// Types rows for distinct values, or for the elements that have these values.
 bool gatherDistinct(TypeContext &C) {
   ReplicationType Table = C.operand(0), Index = C.operand(1);
   if (!Index.isDistinct() || !takesRows(C))
@@ -376,7 +375,7 @@ bool gatherDistinct(TypeContext &C) {
   return true;
 }
 
-/// Whether operand \p I is how many distinct values \p Unique has.
+/// Returns true if operand \p I is the number of distinct values of \p Unique.
 static bool countsDistinct(const TypeContext &C, unsigned I, NodeId Unique) {
   auto Count = C.D.value(C.input(I)), Found = C.D.shape({Unique, 0});
   return C.isSize(I) && Count && Count->size() == 1 && Found &&
@@ -392,7 +391,7 @@ bool sumsOfDistinct(TypeContext &C) {
     return true;
   }
   bool Own = isOf(X, LocalIndices::DistinctSums, Ids.Cause);
-  // To rows by the values themselves: each adds to what others do.
+  // Sums by the values themselves: each replica adds its part.
   if (Ids.Indices == LocalIndices::Distinct && Own && C.rank(1) == 1 &&
       C.operand(2).isTrue()) {
     C.setAll(ReplicationType::partial(0));
@@ -435,8 +434,8 @@ ReplicationType gatheredDistinct(TypeContext &C, const ReplicationType &X) {
 // Segments of elements
 //===----------------------------------------------------------------------===//
 
-/// Whether operand \p I says of each element, as many as operand \p Of has,
-/// which row of the replica it is of.
+/// Returns true if operand \p I gives the local row of each element of operand
+/// \p Of.
 static bool isRowOfEach(const TypeContext &C, unsigned I, unsigned Of) {
   return C.operand(I).isRowNumbers() && C.operand(I).Axis == 0 &&
          C.rank(I) == 1 && sameRows(C, C.input(I), C.input(Of));
@@ -473,7 +472,7 @@ static bool sparseSegmentIndices(TypeContext &C) {
   return true;
 }
 
-/// What the rows of the batch add to the rows of what was looked up.
+/// Types the sums that rows of the batch add to the rows that were looked up.
 static bool sparseSegmentGradIndices(TypeContext &C) {
   ReplicationType Grad = C.operand(0), Index = C.operand(1);
   if (!isRows(Grad) || !isRowOfEach(C, 2, 1) ||
@@ -524,7 +523,7 @@ constexpr OpRule Segment = {.Sizes = sizes::sparseSegment,
 
 ArrayRef<OpRule> families::sparseRows() {
   static constexpr OpRule Rules[] = {
-      // Of each row by itself.
+      // Ops on each row by itself.
       entry(op::SparseReshape, Whole,
             {.Sizes = sizes::sparseReshape,
              .LocalIndices = types::sparseReshapeIndices}),

@@ -3,10 +3,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sparse and ragged tensors, sets and matrices in rows. Their indices, splits
-// and shapes say where the elements of all rows are, so they read the rows of
-// all replicas. A sparse matrix (CSR) is a box: it is made of true values, or
-// nothing is known of what is in it (ofAllRows).
+// Sparse and ragged tensors, sets and sparse matrices. Their indices, splits
+// and shapes locate the elements of all rows, so the ops read the rows of all
+// replicas. A sparse matrix (CSR) is a variant: it is made of global values, or
+// nothing is known of its contents (ofAllRows).
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@ namespace graft {
 
 namespace sizes {
 
-/// The entries in the rows of one replica.
+/// Infers the sizes of the entries in the rows of one replica.
 static void sparseSlice(SizeContext &C) {
   NodeId Rows = rowsSliced(C.G, C.N, C.replicas());
   Dims Of = Rows == NoNode ? Dims() : C.Known.shape({Rows, 0}), X = C.in(0),
@@ -66,7 +66,7 @@ static bool sparseSliceIndices(TypeContext &C) {
   return true;
 }
 
-/// What is computed of each value by itself.
+/// Types a function of each value by itself.
 bool entryValues(TypeContext &C) {
   if (C.numData() != 1 || C.operand(0).Indices != LocalIndices::EntryValues)
     return false;
@@ -74,8 +74,8 @@ bool entryValues(TypeContext &C) {
   return true;
 }
 
-/// Of rows for entries times rows for the same, or times what is the same for
-/// each.
+/// Types rows for entries times rows for the same entries, or times a value
+/// that is the same for all of them.
 bool entryProducts(TypeContext &C) {
   if (C.numData() != 2)
     return false;
@@ -92,7 +92,7 @@ bool entryProducts(TypeContext &C) {
   return Fits;
 }
 
-/// Along other axes than that of the entries.
+/// Types sums along other axes than that of the entries.
 bool entrySums(TypeContext &C) {
   ReplicationType X = C.operand(0);
   auto Listed = C.numbers(1);
@@ -104,7 +104,7 @@ bool entrySums(TypeContext &C) {
   return true;
 }
 
-/// Axes of one element come or go behind that of the entries.
+/// Adds or drops axes of size 1 behind that of the entries.
 bool entryAxes(TypeContext &C) {
   ReplicationType X = C.operand(0);
   int Rank = C.rank(0);
@@ -124,7 +124,7 @@ bool entryAxes(TypeContext &C) {
   return true;
 }
 
-/// A product of two matrices for each entry.
+/// Types a product of two matrices for each entry.
 bool entryMatrices(TypeContext &C) {
   ReplicationType X = C.operand(0), Y = C.operand(1);
   if (X.Indices != LocalIndices::EntryValues ||
@@ -135,7 +135,7 @@ bool entryMatrices(TypeContext &C) {
   return true;
 }
 
-/// Column 0 of the indices is that of the rows.
+/// Takes a column of the indices: column 0 has the rows.
 bool entryColumns(TypeContext &C) {
   ReplicationType X = C.operand(0);
   auto Column = columnTaken(C.G, C.N);
@@ -146,7 +146,7 @@ bool entryColumns(TypeContext &C) {
   return true;
 }
 
-/// Rows of the replica that entries are in, or of what all have.
+/// Looks up the local row of each entry, or a row of a table that all have.
 bool entryLookups(TypeContext &C) {
   ReplicationType Table = C.operand(0), Index = C.operand(1);
   bool IsRow = Index.Indices == LocalIndices::EntryRows;

@@ -14,7 +14,7 @@ namespace graft {
 
 namespace sizes {
 
-/// A variable that gets values of several shapes declares none.
+/// A variable that is assigned values of several shapes declares none.
 static void variable(SizeContext &C) {
   DimList List;
   if (C.isVariant(SizeContext::AnyAxis) || !C.sizesFrom("shape", List))
@@ -35,8 +35,8 @@ static void variableShape(SizeContext &C) {
 } // namespace sizes
 
 namespace types {
-/// Shapes and values of variables are equal on all replicas; what is looked up
-/// by row goes through the rule of Gather.
+/// Shapes and values of variables are equal on all replicas; a lookup by row
+/// has the rule of Gather.
 static void readVariable(TypeContext &C) {
   C.setAll(ReplicationType::replicated());
 }

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// What needs the rows of all replicas: they are gathered.
+// Ops that need the rows of all replicas, which are gathered.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +14,7 @@ namespace graft {
 
 namespace sizes {
 
-/// The sizes in a column, \p E.
+/// Returns the sizes in \p E, a column.
 static std::optional<ArrayRef<DimId>> column(const SizeContext &C, Endpoint E) {
   if (!C.G.isOp(E.Node, op::ExpandDims) || C.G.node(E.Node).NumData == 0)
     return std::nullopt;
@@ -22,8 +22,9 @@ static std::optional<ArrayRef<DimId>> column(const SizeContext &C, Endpoint E) {
   return C.Known.isMatrix(E) ? std::nullopt : C.Known.value(E);
 }
 
-/// tf.losses asserts that a size of the weights is that of the values or 1: it
-/// takes {size} less {size of the values, 1}, and wants nothing to be left.
+/// Unifies sizes of weights and values: tf.losses asserts that a size of the
+/// weights is that of the values or 1. It computes the set {size of the
+/// weights} - {size of the values, 1} and asserts that nothing is left.
 static void lessSizes(SizeContext &C) {
   NodeId Two = C.numData() == 2 ? C.Inputs[1].Node : NoNode;
   if (Two == NoNode || C.stringAttr("set_operation") != "a-b" ||
@@ -41,7 +42,7 @@ static void lessSizes(SizeContext &C) {
 
 namespace {
 
-/// Linear in operand 0.
+/// Ops that are linear in operand 0.
 constexpr OpRule Linear = {.Type = types::whole,
                            .LocalIndices = types::wholeIndices,
                            .ZerosOf = operands(0),
@@ -199,7 +200,7 @@ ArrayRef<OpRule> families::wholeBatch() {
       entry(op::BoostedTreesSparseCalculateBestFeatureSplit, Whole),
       entry(op::SdcaFprint, Whole),
 
-      // Of a compiler.
+      // Ops of compilers.
       entry(op::XlaBroadcastHelper, Whole),
       entry(op::XlaConcatND, Whole),
       entry(op::XlaConv, Whole),

@@ -23,7 +23,7 @@ using namespace llvm;
 namespace graft {
 
 bool Sym::multiply(const Sym &O) {
-  // Ragged rows times a number; no rows times others.
+  // Ragged rows have multiples only; rows have no product with other rows.
   if ((Ragged != 0 && !O.isNumber()) || (O.Ragged != 0 && !isNumber()) ||
       (B != 0 && O.B != 0 && Rows != O.Rows) || MulOverflow(C, O.C, C) ||
       AddOverflow(B, O.B, B) || AddOverflow(R, O.R, R))
@@ -86,7 +86,7 @@ std::optional<uint16_t> DimTable::makeRows(Endpoint Of, bool Claimed) {
 }
 
 void DimTable::shorten(uint16_t Rows) {
-  // From the root on, each of the others is made a child of it.
+  // From the root on, makes each entry of the path a child of the root.
   SmallVector<uint16_t, 8> Path;
   for (uint16_t I = Rows; RowsMade[I].Parent != I; I = RowsMade[I].Parent)
     Path.push_back(I);
@@ -109,7 +109,7 @@ std::vector<bool> DimTable::takeMoved() {
   std::vector<bool> Was = std::exchange(Joined, {});
   if (Was.empty())
     return {};
-  // What is below of what has another root now, or what is too large.
+  // Rows below an entry with a new root, and rows whose factor is too large.
   Was.resize(RowsMade.size());
   std::vector<bool> Moved(RowsMade.size()), Done(RowsMade.size());
   SmallVector<uint16_t, 8> Path;
@@ -149,8 +149,8 @@ bool DimTable::relate(Sym X, Sym Y) {
   // C * b = D * c: with the smallest t, b = (D/g) * t and c = (C/g) * t.
   int64_t Common = SX->B == 1 ? std::gcd(SX->C, SY->C) : SX->C;
   int64_t OfX = SY->C / Common, OfY = SX->C / Common;
-  // What is claimed may be so many times the rows of what is split, but none of
-  // those is a multiple of a claim.
+  // A claim may be a multiple of the rows of a split tensor, but no such rows
+  // are a multiple of a claim.
   bool ClaimsX = RowsMade[SX->Rows].Claimed,
        ClaimsY = RowsMade[SY->Rows].Claimed;
   if (ClaimsX != ClaimsY && (ClaimsX ? OfY : OfX) != 1)
@@ -235,10 +235,10 @@ bool DimTable::unify(DimId A, DimId B) {
   B = find(B);
   if (A == B)
     return true;
-  // The older one is the root: ids do not depend on anything but the graph.
+  // The older one is the root, so that ids depend on the graph alone.
   DimId Root = std::min(A, B), Child = std::max(A, B);
   Entry &Old = Entries[Root], &New = Entries[Child];
-  // What follows the rows of a replica is no number, and no other size.
+  // A size that follows the rows of a replica is no number, and no other size.
   auto FitsRows = [&](const Entry &E, DimId D) {
     return E.Size == Unknown || E.Size == UnknownRows || followsRows(D);
   };
@@ -256,7 +256,7 @@ bool DimTable::unify(DimId A, DimId B) {
       return false;
     if (R.HasSym && C.HasSym && !relate(R.Value, C.Value))
       return false;
-    // Whoever read the one that knew less must read it again.
+    // Nodes that read the size that was known less must read it again.
     bool TellsChild = (R.HasSym && !C.HasSym) ||
                       (R.Number != UnknownSize && C.Number == UnknownSize);
     bool TellsRoot = (C.HasSym && !R.HasSym) ||
@@ -434,7 +434,7 @@ bool DimAnalysis::sumsByOneRow(const Graph &G, NodeId Sum,
     return false;
   return any_of(G.dataInputs(Axes.Node), [&](Endpoint E) {
     auto Sizes = value(E);
-    // What exists once has the sizes of the whole batch.
+    // An unreplicated node has the sizes of the whole batch.
     bool IsWhole = G.isOp(E.Node, op::Shape) &&
                    G.node(E.Node).Count == Copies::Once &&
                    G.node(Sum).Count == Copies::Once;
@@ -452,7 +452,7 @@ bool DimAnalysis::hasAxesOfOneRow(const Graph &G, NodeId N) const {
   if (!G.isOp(N, op::BroadcastGradientArgs))
     return false;
   auto X = value(G.input(N, 0)), Y = value(G.input(N, 1));
-  // Of equal shapes it names no axis.
+  // For equal shapes it names no axis.
   if (!X || !Y || equal(*X, *Y, [&](DimId A, DimId B) {
         return Dims.find(A) == Dims.find(B);
       }))

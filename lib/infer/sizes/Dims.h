@@ -3,26 +3,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sizes are symbols, not numbers. Each dimension of each tensor, and each
-// element of a small integer tensor, is a variable; ops give equalities between
-// them; the class that holds the batch axis of a split feed is the batch. A
-// layer as wide as the batch stays what it is, and the constants of an export
-// with a static batch are told apart without comparing numbers.
+// element of a small integer tensor, is a variable; ops state equalities
+// between them; the class that holds the batch axis of a split feed is the
+// batch. A layer as wide as the batch is not taken for it, and the constants of
+// an export with a static batch are told apart without comparing numbers.
 //
 // A symbolic size is c * b^B * N^R: b is the rows of one replica, N the number
 // of replicas (so b * N is the global batch). There may be no rows: b >= 0.
 //
-// Each tensor that is split has a b of its own: nothing says that two feeds
-// have equally many rows but an op that wants them so. Where two sizes must be
-// equal, their b are one, or multiples of one (DimTable::relate).
+// Each split tensor has a b of its own: only an op that requires it shows that
+// two feeds have equally many rows. Where two sizes must be equal, their b are
+// one, or multiples of one (DimTable::relate).
 //
-// Numbers are those of the single-device step, also where a constant holds the
-// size of one replica by now: a number of that step and one of a replica are
+// Numbers are those of the single-device step, even if a constant holds the
+// size of one replica by now. A number of that step and one of a replica are
 // never compared.
 //
 // Rows that are counted by their values (Where of a condition on the batch, or
-// DynamicPartition) are ragged: of each condition, and of each part, a class of
-// its own, of which every replica has another number, possibly none. In a size
-// of theirs, b stands for that number.
+// DynamicPartition) are ragged. Each condition, and each part, has a class of
+// rows, and each replica has another number of them, possibly none. In their
+// sizes, b is that number.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,18 +46,18 @@ struct Sym {
   int64_t C = 1;
   int8_t B = 0;
   int8_t R = 0;
-  /// Which rows b counts: of the feeds that are known to have equally many
+  /// The rows that b counts: those of feeds that are known to have equally many
   /// (DimTable::makeRows).
   uint16_t Rows = 0;
-  /// The class of rows that b counts, one more than the index of the output of
-  /// the node that counts them; 0: the batch.
+  /// The class of ragged rows that b counts: one more than the index of the
+  /// output of the node that counts them; 0: the batch.
   uint32_t Ragged = 0;
   bool isNumber() const { return B == 0 && R == 0; }
-  /// Whether the size follows the rows of one replica.
+  /// Returns true if the size follows the rows of one replica.
   bool isLocal() const { return B != 0 && R == 0; }
-  /// The power of N by which the true (single-device) value exceeds this one.
+  /// The power of N by which the global value exceeds this one.
   int globalPower() const { return B - R; }
-  /// Multiplies by \p O; false if that is no such size.
+  /// Multiplies by \p O. Returns false if the product is no such size.
   bool multiply(const Sym &O);
   bool operator==(const Sym &O) const {
     return C == O.C && B == O.B && R == O.R && Ragged == O.Ragged &&
@@ -68,7 +68,7 @@ static_assert(sizeof(Sym) == 16);
 
 inline constexpr int64_t UnknownSize = INT64_MIN;
 
-/// Union-find over sizes. Eight bytes each: nearly all sizes are unknown or
+/// Union-find over sizes. Each has eight bytes: nearly all sizes are unknown or
 /// small numbers; the others are in a table aside.
 class DimTable {
 public:
@@ -98,18 +98,18 @@ public:
 
   /// The number as it stands in the graph, or UnknownSize.
   int64_t number(DimId D) const { return numberOf(Entries[find(D)].Size); }
-  /// The symbolic size: what was found, else the number; nothing if unknown.
+  /// The symbolic size if one was found, else the number; nothing if unknown.
   std::optional<Sym> sym(DimId D) const;
-  /// How many different rows (Sym::Rows) there are.
+  /// The number of different rows (Sym::Rows).
   size_t numRows() const { return RowsMade.size(); }
-  /// Whether \p X and \p Y are one size, as far as that is known.
+  /// Returns true if \p X and \p Y are known to be one size.
   bool isEqual(DimId X, DimId Y) const;
-  /// Whether the class was found to be more than a number.
+  /// Returns true if the class was found to be more than a number.
   bool hasSym(DimId D) const { return hasSymOf(Entries[find(D)].Size); }
   bool hasSymAny(llvm::ArrayRef<DimId> List) const {
     return llvm::any_of(List, [this](DimId D) { return hasSym(D); });
   }
-  /// Whether the size is of rows that are counted by their values.
+  /// Returns true if the size is one of rows that are counted by their values.
   bool isRagged(DimId D) const {
     uint32_t Size = Entries[find(D)].Size;
     return hasSymOf(Size) && Others[Size & ~Aside].Value.Ragged != 0;
@@ -117,52 +117,56 @@ public:
   bool hasRagged() const { return AnyRagged; }
   bool isOne(DimId D) const { return number(D) == 1 && !hasSym(D); }
   bool isKnown(DimId D) const { return Entries[find(D)].Size < UnknownRows; }
-  /// Whether the size is that of the single-device step on every replica.
+  /// Returns true if the size on every replica is that of the single-device
+  /// step.
   bool isSame(DimId D) const;
   bool areSame(llvm::ArrayRef<DimId> Sizes) const {
     return llvm::all_of(Sizes, [&](DimId D) { return isSame(D); });
   }
-  /// Says so of a size that is not known.
+  /// Makes isSame true for an unknown size.
   void markSame(DimId D);
-  /// Whether the size is so many times the rows of one replica, or that is not
-  /// known, but it is the same for all replicas how many times: then the
-  /// single-device step has N times as many.
+  /// Returns true if the size is a multiple of the rows of one replica. The
+  /// factor may be unknown, but is the same on all replicas: the single-device
+  /// step has N times as many.
   bool followsRows(DimId D) const;
-  /// Says so of a size that is not known.
+  /// Makes followsRows true for an unknown size.
   void markRows(DimId D);
-  /// By which power of N the size of the single-device step exceeds the one of
-  /// a replica; nothing if that is not known.
+  /// The power of N by which the size of the single-device step exceeds that of
+  /// a replica; nothing if it is unknown.
   std::optional<int> globalPower(DimId D) const;
 
-  /// A b of its own, that of \p Of. One that is \p Claimed is nothing that is
-  /// split: a constant was changed as if it held it.
+  /// Makes a new b, for the rows of \p Of. One that is \p Claimed belongs to no
+  /// split tensor: a constant was changed as if it held such rows.
   std::optional<uint16_t> makeRows(Endpoint Of, bool Claimed = false);
-  /// Says that two sizes are equal, which may say how the rows that they count
-  /// are related; false if they are not, or that cannot be said.
+  /// Makes two sizes equal, which may relate the rows that they count. Returns
+  /// false if they differ, or if the relation cannot be expressed.
   bool relate(Sym X, Sym Y);
   /// The tensor whose rows \p S counts.
   Endpoint rowsOf(const Sym &S) const { return RowsMade[S.Rows].Of; }
-  /// Whether it is more than a claim that \p S counts rows of what is split.
+  /// Returns true if \p S counts rows of a split tensor, by more than a claim.
   bool isOfSplit(const Sym &S) const {
     return S.B == 0 || S.Ragged != 0 || S.Rows >= RowsMade.size() ||
            !RowsMade[S.Rows].Claimed;
   }
 
-  /// Makes \p A and \p B one; false (and no change) if they contradict.
+  /// Makes \p A and \p B one. Returns false, and changes nothing, if they
+  /// contradict.
   bool unify(DimId A, DimId B);
-  /// Gives the class of \p D the size \p S; false if it has another one.
+  /// Gives the class of \p D the size \p S. Returns false if it has another
+  /// one.
   bool assign(DimId D, Sym S);
   /// Gives the class of \p D a number unless it has one.
   void assignNumber(DimId D, int64_t Number);
 
-  /// The sizes that became better known since the last call: the fixpoint is
-  /// reached when there are none.
+  /// Returns the sizes that became better known since the last call: the
+  /// fixpoint is reached when there are none.
   std::vector<DimId> takeChanged() { return std::exchange(Changed, {}); }
-  /// Has those read again that have the size \p D.
+  /// Has the nodes with the size \p D visited again.
   void touch(DimId D) { Changed.push_back(find(D)); }
-  /// Likewise which rows, by Sym::Rows, were found to be those of others.
+  /// Returns which rows, by Sym::Rows, were found to be those of others since
+  /// then.
   std::vector<bool> takeMoved();
-  /// Whether the size counts rows that are in \p Of.
+  /// Returns true if the size counts rows that are in \p Of.
   bool counts(DimId D, const std::vector<bool> &Of) const {
     uint32_t Size = Entries[find(D)].Size;
     if (!hasSymOf(Size))
@@ -170,16 +174,17 @@ public:
     const Sym &S = Others[Size & ~Aside].Value;
     return S.B != 0 && S.Ragged == 0 && S.Rows < Of.size() && Of[S.Rows];
   }
-  /// Sizes made from now on are nobody else's yet: learning about them is no
-  /// change.
+  /// Begins a node. Only it has the sizes that are made from now on: learning
+  /// about them is no change.
   void beginNode() { Fresh = static_cast<DimId>(Entries.size()); }
   size_t size() const { return Entries.size(); }
-  /// Gives every size its class, so that no later question changes anything.
+  /// Links every size to its root, so that no later query changes the table.
   void flatten();
 
 private:
-  /// Size of an entry: a number plus Zero, an unknown one (which all replicas
-  /// have, or a multiple of a replica's rows, or not), or Aside and an index.
+  /// The size of an entry: a number plus Zero; an unknown one (the same on all
+  /// replicas, a multiple of a replica's rows, or neither); or Aside and an
+  /// index.
   enum : uint32_t {
     Zero = uint32_t(1) << 30,
     Aside = uint32_t(1) << 31,
@@ -207,15 +212,15 @@ private:
   bool hasSymOf(uint32_t Size) const {
     return isWide(Size) && Others[Size & ~Aside].HasSym;
   }
-  /// What an entry says, for a change.
+  /// Returns the content of an entry, to be changed.
   Wide get(uint32_t Size) const;
   void set(Entry &E, const Wide &W);
-  /// \p S with the rows that those of it were found to be.
+  /// Returns \p S in terms of the rows at the root of its own.
   std::optional<Sym> settled(Sym S) const;
-  /// Makes the way from \p Rows to its root short.
+  /// Shortens the path from \p Rows to its root.
   void shorten(uint16_t Rows);
 
-  /// Rows of what is split: Factor times those of Parent.
+  /// Rows of a split tensor: Factor times those of Parent.
   struct RowsEntry {
     uint16_t Parent;
     bool Claimed;
@@ -238,32 +243,32 @@ struct DimRun {
   uint32_t First = 0;
   uint16_t Count = 0;
   bool Known = false;
-  bool Symbolic = false; ///< A size follows the batch (when all is inferred).
+  bool Symbolic = false; ///< Set if a size follows the batch (after inference).
   bool operator==(const DimRun &O) const {
     return First == O.First && Count == O.Count && Known == O.Known;
   }
 };
 
-/// What limits or steers the inference of dimensions.
+/// Options of the inference of dimensions.
 struct DimOptions {
   /// The constants still hold global numbers (before `replicate` patches them).
   bool Unpatched = false;
-  /// Tensors whose axis is taken to be the rows of one replica, to see what
-  /// else would be (a choice of feeds).
+  /// Tensors and their axes that are supposed to hold the rows of one replica,
+  /// to find which others would (a choice of feeds).
   std::vector<std::pair<Endpoint, unsigned>> Suppose;
-  /// N, where constants hold the numbers of one replica.
+  /// N, if constants hold the numbers of one replica.
   unsigned Replicas = 1;
-  /// Where nodes that select among the rows of all replicas, and
+  /// The Where nodes that select among the rows of all replicas, and the
   /// DynamicPartition nodes that send them to parts.
   std::vector<NodeId> Whole;
-  /// Nodes in order whose integer, which might be a size, is not that of the
-  /// single-device step on every replica.
+  /// Nodes in order whose integer might be a size, but is not the global value
+  /// on every replica.
   std::vector<NodeId> Differing;
-  /// Nodes whose tensor has the sizes of another, which comes before, whatever
-  /// their op says.
+  /// Nodes whose tensor has the sizes of another, earlier one, whatever their
+  /// op says.
   std::vector<std::pair<NodeId, Endpoint>> Like;
-  /// Nodes in order whose statements about sizes are no facts: somebody would
-  /// rely on them who runs where they do not (SizeUses).
+  /// Nodes in order whose statements about sizes are no facts: nodes that run
+  /// where these do not would rely on them (SizeUses).
   std::vector<NodeId> Denied;
 };
 
@@ -287,7 +292,7 @@ public:
     return list(valueRun(E));
   }
 
-  /// Whether \p E has more than one axis.
+  /// Returns true if \p E has more than one axis.
   bool isMatrix(Endpoint E) const {
     DimRun Shape = shapeRun(E);
     return Shape.Known && Shape.Count > 1;
@@ -295,65 +300,68 @@ public:
   /// The elements of a scalar or vector as numbers, if all are (axes,
   /// permutations, ...).
   std::optional<llvm::SmallVector<int64_t, 4>> numbers(Endpoint E) const;
-  /// Whether an element of the tracked value follows the batch.
+  /// Returns true if an element of the tracked value follows the batch.
   bool isSymbolic(Endpoint E) const { return valueRun(E).Symbolic; }
-  /// Whether an element of the tracked value follows the rows of one replica.
+  /// Returns true if an element of the tracked value follows the rows of one
+  /// replica.
   bool isLocal(Endpoint E) const;
-  /// Whether the Const node \p N holds nothing but zeros.
+  /// Returns true if the Const node \p N holds only zeros.
   bool isZero(NodeId N) const { return ZeroConsts[N]; }
   /// The first dimension whose size follows the rows of one replica, or -1.
   int batchAxis(Endpoint E) const;
   /// The number that \p D is on one replica, or UnknownSize.
   int64_t localNumber(DimId D) const;
   /// The axes of \p E along which the single-device step has one element;
-  /// nothing if that is not known of each of them.
+  /// nothing if that is unknown for one of them.
   std::optional<llvm::SmallVector<int64_t, 4>> axesOfOne(Endpoint E) const;
-  /// Whether \p D, a size of one replica, may be 1 there.
+  /// Returns true if \p D, a size of one replica, may be 1 there.
   bool mayBeOneRow(DimId D) const;
-  /// Whether node \p Sum adds up all rows along axes \p Axes that the sizes of
-  /// one replica tell (BroadcastGradientArgs): one row there is an axis of one
-  /// element like any other, which is added up.
+  /// Returns true if node \p Sum may add up all rows because a replica has one:
+  /// \p Axes follow from the sizes of one replica (BroadcastGradientArgs), and
+  /// one row there is an axis of one element like any other.
   bool sumsByOneRow(const Graph &G, NodeId Sum, Endpoint Axes) const;
-  /// Whether node \p N (BroadcastGradientArgs) names more axes where a replica
-  /// has one row than where there are more. To add up along an axis of one
-  /// element changes nothing, so a sum is that of more rows; the axes are not.
+  /// Returns true if node \p N (BroadcastGradientArgs) names more axes on a
+  /// replica with one row than on one with more. A sum along an axis of one
+  /// element changes nothing, so that sums are right with either; the axes
+  /// differ.
   bool hasAxesOfOneRow(const Graph &G, NodeId N) const;
-  /// Whether the replicas may have different numbers of the rows along axis
+  /// Returns true if the replicas may have different numbers of rows along axis
   /// \p Axis of \p E, which is split.
   bool isUneven(Endpoint E, unsigned Axis) const;
-  /// Whether no size or element of \p E follows the batch.
+  /// Returns true if no size or element of \p E follows the batch.
   bool isPlain(Endpoint E) const {
     return !shapeRun(E).Symbolic && !valueRun(E).Symbolic;
   }
 
-  /// Nodes where two different symbolic sizes met: (node, what met).
+  /// A node where two different symbolic sizes met, and these sizes.
   struct Conflict {
     NodeId Node;
     DimId A;
     DimId B;
-    /// What the node does that a replica's rows, A, do not allow; or null.
+    /// The action of the node that a replica's rows, A, do not allow; or null.
     const char *Why = nullptr;
   };
   llvm::ArrayRef<Conflict> conflicts() const { return Conflicts; }
   std::string describe(DimId D) const;
   /// Nodes whose integer is taken to be a size of the single-device step: that
-  /// holds if all replicas have the true value.
+  /// holds if all replicas have the global value.
   llvm::ArrayRef<NodeId> shared() const { return Shared; }
-  /// Feeds of one integer that was found to be a number of rows: what is fed
+  /// Feeds of one integer that was found to be a number of rows: the fed value
   /// is that of all replicas.
   llvm::ArrayRef<NodeId> fedRows() const { return FedRows; }
-  /// Nodes that were found not to have it (DimOptions::Differing).
+  /// Nodes whose integer is not the global value everywhere
+  /// (DimOptions::Differing).
   llvm::ArrayRef<NodeId> differing() const { return Options.Differing; }
   /// The node that counts the rows of class \p Ragged.
   NodeId counterOf(uint32_t Ragged) const;
 
-  /// Whether \p N must find, or send, rows among those of all replicas.
+  /// Returns true if \p N must find, or send, rows among those of all replicas.
   bool isOfAllRows(NodeId N) const {
     return llvm::is_contained(Options.Whole, N);
   }
 
-  /// Gives nodes that are new the shape of their first input: what is inserted
-  /// keeps shapes, except gathers, whose shape is not known then.
+  /// Gives new nodes the shape of their first input: inserted nodes keep
+  /// shapes, except gathers, whose shape is unknown then.
   void extend();
 
   unsigned numOutputs(NodeId N) const {
@@ -381,7 +389,8 @@ private:
       return std::nullopt;
     return llvm::ArrayRef<DimId>(Pool.data() + R.First, R.Count);
   }
-  /// For each place in the pool, how many sizes before it are such that \p Is.
+  /// Returns for each place in the pool the number of sizes before it that
+  /// \p Is accepts.
   template <typename Fn> std::vector<uint32_t> countInPool(Fn Is) const {
     std::vector<uint32_t> Before(Pool.size() + 1);
     for (size_t I = 0; I < Pool.size(); ++I)
@@ -393,7 +402,7 @@ private:
   const Graph &G;
   DimOptions Options;
   DimTable Dims;
-  SizeOrigins Origins; ///< Of the sizes in Dims.
+  SizeOrigins Origins; ///< The origins of the sizes in Dims.
   std::vector<uint32_t> FirstOutput;
   std::vector<DimRun> Shapes; ///< By output.
   std::vector<DimRun> Values; ///< By output.
@@ -402,11 +411,11 @@ private:
   std::vector<Conflict> Conflicts;
   std::vector<NodeId> Shared;
   std::vector<NodeId> FedRows;
-  bool OwnRows = false; ///< Replicas take batches of their own.
+  bool OwnRows = false; ///< Set if replicas read batches of their own.
 };
 
-/// The number of elements of \p E if all replicas have as many, and the graph
-/// says how many.
+/// Returns the number of elements of \p E if the graph declares it and all
+/// replicas have as many.
 std::optional<int64_t> staticElements(const DimAnalysis &Dims, Endpoint E);
 
 } // namespace graft

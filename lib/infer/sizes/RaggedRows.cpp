@@ -15,11 +15,11 @@ using namespace llvm;
 
 namespace graft {
 
-/// How many ops deep two conditions are compared.
+/// The depth, in ops, to which two conditions are compared.
 static constexpr unsigned MaxDepth = 6;
 
-/// Whether \p E has a value of its own at any time: a variable that is read
-/// twice may have been written in between.
+/// Returns true if the value of \p E may differ between two reads: a variable
+/// may have been written in between.
 static bool changes(const Graph &G, Endpoint E) {
   const OpDef *Def = G.opDef(E.Node);
   return isVariableOp(G.opName(E.Node)) ||
@@ -28,15 +28,15 @@ static bool changes(const Graph &G, Endpoint E) {
           }));
 }
 
-/// Whether a node that is like \p N has the same value: it is a function of its
-/// operands.
+/// Returns true if \p N is a function of its operands, so that a node like it
+/// has the same value.
 static bool isFunction(const Graph &G, NodeId N) {
   const OpDef *Def = G.opDef(N);
   return Def && !Def->isStateful() && G.opName(N) != op::Merge &&
          none_of(G.dataInputs(N), [&](Endpoint E) { return changes(G, E); });
 }
 
-/// What \p E has the elements of, in another shape.
+/// Returns the tensor that has the elements of \p E in another shape.
 static Endpoint withoutShape(const Graph &G, Endpoint E) {
   for (;;) {
     bool Keeps = StringSwitch<bool>(G.opName(E.Node))
@@ -72,7 +72,7 @@ static uint64_t hashOf(const Graph &G, Endpoint E, unsigned Depth) {
   return Hash;
 }
 
-/// Whether \p X and \p Y are one value in every run.
+/// Returns true if \p X and \p Y are one value in every run.
 static bool isSameValue(const Graph &G, Endpoint X, Endpoint Y,
                         unsigned Depth) {
   if (X.Node == Y.Node)
@@ -95,8 +95,8 @@ NodeId RaggedRows::firstLike(const Graph &G, NodeId N, unsigned By) {
   if (!New)
     return It->second;
   Endpoint Counted = withoutShape(G, G.input(N, By));
-  // Each level is at most four operands wide, and of inputs alike only the
-  // first few are compared.
+  // Each level has at most four operands, and only the first few inputs with
+  // one hash are compared.
   constexpr size_t MaxAlike = 8;
   auto &Alike = First[hashOf(G, Counted, 3)];
   for (NodeId Other : Alike)

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows that a condition selects are as many on each replica as the condition
-// says there. Two Where select equally many if their conditions are one value:
-// masks are commonly written out once for each tensor that they are put on.
-// Likewise two DynamicPartition send equally many rows to a part.
+// The values of a condition say how many rows it selects on each replica. Two
+// Where nodes select equally many if their conditions are one value: graphs
+// commonly repeat a mask for each tensor that it applies to. Likewise, two
+// DynamicPartition nodes send equally many rows to a part.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,19 +21,20 @@ namespace graft {
 
 class RaggedRows {
 public:
-  /// The first node that was asked for of those that count rows as \p N does,
-  /// a Where or a DynamicPartition: what it counts by, input \p By, is computed
+  /// Returns the first node asked for that counts rows as \p N, a Where or a
+  /// DynamicPartition, does: its input \p By, by which it counts, is computed
   /// in the same way from the same tensors.
   NodeId firstLike(const Graph &G, NodeId N, unsigned By);
 
 private:
   llvm::DenseMap<NodeId, NodeId> Like;
-  /// The first ones, by a hash of what computes their input.
+  /// The first ones, by a hash of the nodes that compute their input.
   llvm::DenseMap<uint64_t, llvm::SmallVector<NodeId, 2>> First;
 };
 
-/// Returns whether a replica that has rows of the batch may have none of
-/// \p Rows: values count them. Each row that SparseFillEmptyRows fills has one.
+/// Returns true if a replica that has rows of the batch may have none of
+/// \p Rows, which are counted by values. Each row that SparseFillEmptyRows
+/// fills has at least one.
 bool mayBeNone(const Graph &G, const DimAnalysis &Dims, DimId Rows);
 
 } // namespace graft

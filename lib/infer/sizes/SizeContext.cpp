@@ -1,9 +1,9 @@
-//===- lib/infer/sizes/SizeContext.cpp - what a rule of sizes sees --------===//
+//===- lib/infer/sizes/SizeContext.cpp - the context of size rules --------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// What rules know and say of one node; when they are asked is in
-// SizeInference.cpp.
+// The queries and statements of rules about one node. SizeInference.cpp decides
+// when rules run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +37,7 @@ std::optional<int64_t> SizeContext::num(unsigned I) const {
   return V->front();
 }
 
-/// A run that holds \p List, which may be part of one.
+/// Returns a run that holds \p List, which may be part of another one.
 DimRun SizeContext::store(ArrayRef<DimId> List) {
   DimRun Run;
   Run.Known = true;
@@ -54,7 +54,8 @@ DimRun SizeContext::store(ArrayRef<DimId> List) {
   return Run;
 }
 
-/// The sizes of operands that are taken for one since another op states it.
+/// Returns the sizes of operands that are one only because another op states
+/// it.
 ArrayRef<std::pair<DimId, DimId>> SizeContext::meetings() {
   if (MeetingsOf == N)
     return Meetings;
@@ -66,7 +67,7 @@ ArrayRef<std::pair<DimId, DimId>> SizeContext::meetings() {
   std::set<std::pair<SizeOrigins::Origin, SizeOrigins::Origin>> Own;
   for (auto [X, Y] : Stated)
     Own.insert(std::minmax(A.Origins.of(X), A.Origins.of(Y)));
-  // By size: the first of the operands' that is it.
+  // By size: the first size of an operand that is equal to it.
   std::map<std::tuple<int64_t, int8_t, int8_t, uint16_t, uint32_t, DimId>,
            DimId>
       First;
@@ -92,8 +93,9 @@ ArrayRef<std::pair<DimId, DimId>> SizeContext::meetings() {
   return Meetings;
 }
 
-/// A result that has a size of operands which facts make one: its size is that
-/// of either only where the facts hold, and so it is another origin.
+/// Replaces each size of a result that facts make equal to other sizes of
+/// operands. The result has the size of either operand only where the facts
+/// hold, so its size has another origin.
 DimList SizeContext::detached(unsigned Slot, ArrayRef<DimId> List) {
   DimList Result(List.begin(), List.end());
   auto Met = meetings();
@@ -144,7 +146,7 @@ void SizeContext::setShape(unsigned Port, ArrayRef<DimId> Said) {
   for (auto [Old, New] : zip(Known, Said)) {
     if (A.Origins.root(Old) == A.Origins.root(New))
       continue;
-    // A size that only facts give the result is no definition of it.
+    // A size that only facts give the result does not define it.
     if (Table.find(Old) != Table.find(New))
       same(Old, New);
   }
@@ -158,7 +160,7 @@ void SizeContext::setValue(unsigned Port, ArrayRef<DimId> Elements) {
     Own = detached(DetachedSlot * 2 + Port * MaxElements, Elements);
     Elements = Own;
   }
-  // A later round knows more than an earlier one: what it says counts.
+  // A later round knows more than an earlier one, so its value counts.
   DimRun &Mine = A.Values[A.outputIndex({N, Port})];
   if (Mine.Known && *A.list(Mine) == Elements)
     return;
@@ -188,7 +190,7 @@ DimId SizeContext::bareSlot(unsigned Slot) {
   return Table.make();
 }
 
-/// Whether the node computes the single-device step's value, once.
+/// Returns true if the node is unreplicated and computes the global value.
 bool SizeContext::isSingle() const {
   return !A.Options.Unpatched && G.node(N).Count == Copies::Once &&
          none_of(Inputs, [&](Endpoint E) {
@@ -227,8 +229,8 @@ void SizeContext::splitRows(DimId Rows, unsigned Slot, Endpoint Of, bool Own) {
     Table.assign(Rows, *S);
     A.Origins.define(Rows, *S);
   }
-  // Where two that are split have numbers of rows, those say how the rows of a
-  // replica are related.
+  // If two split tensors have numbers of rows, these numbers show how the rows
+  // of a replica are related.
   auto S = Table.sym(Rows);
   int64_t Number = Table.number(Rows);
   if (!S || Number <= 0 || !A.Origins.isFixed(Rows))
@@ -246,8 +248,8 @@ void SizeContext::splitRows(DimId Rows, unsigned Slot, Endpoint Of, bool Own) {
     defineRelated(First, *Times, Rows, *S);
 }
 
-/// By definition of \p X and \p Y, \p Times rows of the one are \p S of the
-/// other.
+/// Says that, by definition of \p X and \p Y, \p Times rows of the one are \p S
+/// of the other.
 void SizeContext::defineRelated(DimId X, const Sym &Times, DimId Y,
                                 const Sym &S) {
   size_t Before = Table.numRows();
@@ -261,7 +263,7 @@ void SizeContext::defineRelated(DimId X, const Sym &Times, DimId Y,
 
 DimId SizeContext::changedNumber(unsigned Slot, int64_t Was, int64_t Now) {
   DimId D = bareSlot(Slot);
-  // The one number that stands for none is the same on all replicas, too.
+  // The number UnknownSize is the same on all replicas, too.
   if (Was == UnknownSize)
     Table.markSame(D);
   assignNumber(D, Was);
@@ -308,7 +310,7 @@ DimId SizeContext::total(unsigned Slot, ArrayRef<DimId> Parts) {
     Sum.Rows = S->Rows;
     Sum.Ragged = S->Ragged;
   }
-  // Rows of one feed and of another are rows, too.
+  // The sum of rows of two feeds is a number of rows, too.
   if (OneRows)
     assign(D, Sum);
   else if (Sum.B != 1 || Sum.Ragged != 0)
@@ -338,7 +340,7 @@ DimId SizeContext::product(unsigned Slot, DimId X, DimId Y) {
     assignNumber(D, Result);
   auto SX = Table.sym(X), SY = Table.sym(Y);
   if (SX && SY && SX->multiply(*SY)) {
-    // What is made of numbers alone is no number of a replica's rows.
+    // A product of numbers alone is no number of a replica's rows.
     if (!assign(D, *SX) && SX->isNumber() && !A.Options.Unpatched)
       conflict(D, X);
   } else if (Table.isSame(X) && Table.isSame(Y)) {
@@ -375,9 +377,8 @@ void SizeContext::unifyProducts(DimId D, ArrayRef<DimId> Of) {
   A.Origins.derive(It->second.Size, D, Factors);
 }
 
-/// Where two products are one size, what is left of them without the factors
-/// that both have is one, too: an op that wants as many steps * rows as another
-/// wants as many steps.
+/// If two products are one size, so are they without their common factors.
+/// Example: an op that requires equal steps * rows requires equal steps.
 void SizeContext::cancelFactors() {
   auto IsPositive = [&](DimId D) {
     auto S = Table.sym(D);
@@ -460,7 +461,7 @@ DimList SizeContext::factorsOf(ArrayRef<DimId> List) const {
   return Result;
 }
 
-/// What is left of the factors of \p X without those of \p Y, if it has all.
+/// Returns the factors of \p X without those of \p Y, if it has all of them.
 std::optional<DimList> SizeContext::factorsLeft(unsigned Slot, DimId X,
                                                 DimId Y) {
   DimList Left = factorsOf(X);
@@ -476,7 +477,7 @@ std::optional<DimList> SizeContext::factorsLeft(unsigned Slot, DimId X,
   }
   if (By == 1)
     return Left;
-  // Numbers are factors together: 5 * 7 has 35.
+  // Numbers count by their product: 5 * 7 has the factor 35.
   int64_t Number = 1;
   for (DimId D : Left)
     if (int64_t Factor = plainNumber(D);
@@ -487,7 +488,7 @@ std::optional<DimList> SizeContext::factorsLeft(unsigned Slot, DimId X,
   erase_if(Left, [&](DimId D) { return plainNumber(D) > 0; });
   if (Number != By)
     Left.push_back(number(Slot | RestSlot, Number / By));
-  // A later round may know more numbers than the one that made it.
+  // A later round may know more numbers than the round that made the size.
   if (Number != By && plainNumber(Left.back()) != Number / By)
     return std::nullopt;
   return Left;
@@ -546,8 +547,8 @@ DimId SizeContext::quotient(unsigned Slot, DimId X, DimId Y) {
   return D;
 }
 
-/// Two sizes that must be equal are not. Ragged ones may be on all replicas
-/// together, and the types see to it where they are not on each.
+/// Reports two sizes that must be equal and are not. Ragged sizes may be equal
+/// for all replicas together; the types handle those that differ on each.
 void SizeContext::conflict(DimId X, DimId Y) {
   if ((Table.hasSym(X) || Table.hasSym(Y)) && !Table.isRagged(X) &&
       !Table.isRagged(Y))
@@ -569,7 +570,7 @@ bool SizeContext::sizesFrom(StringRef Key, DimList &List) {
   auto Shape = G.shapeAttr(N, Key);
   if (!Shape || Shape->UnknownRank)
     return false;
-  // Where it says the sizes of one replica, those of the input count.
+  // If it holds the sizes of one replica, those of the input count.
   auto Bytes = G.attr(N, OriginalAttr);
   auto Field = Bytes ? bytesField(*Bytes, AttrShape) : std::nullopt;
   ShapeValue Was = Field ? parseShape(*Field) : *Shape;
@@ -583,8 +584,7 @@ bool SizeContext::sizesFrom(StringRef Key, DimList &List) {
   return true;
 }
 
-/// Returns true if the node, or what was inserted, says what \p D is by
-/// definition.
+/// Returns true if the node defines \p D, or was inserted.
 bool SizeContext::defines(DimId D) const {
   return A.Origins.owner(D) == N || G.node(N).Kind != Inserted::No;
 }
@@ -605,7 +605,7 @@ bool SizeContext::unify(DimId X, DimId Y) {
   if (!Table.unify(X, Y))
     return false;
   MeetingsOf = NoNode;
-  // The node may define its size so only since facts tell it how.
+  // The node may define its size like this only because of facts.
   if (!Met.empty())
     O.derive(X, Y, Met);
   else if (IsDefinition)
@@ -617,8 +617,8 @@ bool SizeContext::unify(DimId X, DimId Y) {
   return true;
 }
 
-/// The size that \p S is made of by definition. What facts say of an operand is
-/// not what the node defines.
+/// Returns the size of an operand from which \p S follows by definition. A fact
+/// about an operand is no definition by the node.
 std::optional<DimId> SizeContext::originalOf(const Sym &S) const {
   const SizeOrigins &O = A.Origins;
   if (O.facts().empty() || S.isNumber() || S.Ragged != 0)
@@ -643,7 +643,7 @@ bool SizeContext::assign(DimId D, Sym S, std::optional<DimId> From) {
   bool IsDefinition = defines(D), HadSym = Table.hasSym(D);
   if (!IsDefinition && Denied)
     return true;
-  // A later round says it again in terms of what was found since.
+  // A later round states the same in terms of sizes that were found since.
   auto Was = Table.sym(D);
   bool IsNew = !HadSym || !(Was == S);
   if (!Table.assign(D, S))
@@ -718,8 +718,8 @@ std::optional<DimId> SizeContext::sizeAfter(DimId Whole, DimId First) const {
   return Same ? std::optional(Rest) : std::nullopt;
 }
 
-/// The size of a dimension of an element-wise result. A size that may be 1 at
-/// run time is not taken to be the other operand's.
+/// Returns the size of a dimension of an element-wise result. A size that may
+/// be 1 at run time is not taken to be the other operand's.
 DimId SizeContext::broadcast(DimId X, DimId Y) {
   if (Table.isOne(X))
     return Y;
@@ -732,7 +732,7 @@ DimId SizeContext::broadcast(DimId X, DimId Y) {
     same(X, Y);
   if (Table.find(X) == Table.find(Y))
     return X;
-  // Of two unknown sizes, what comes out is that of all replicas only if both
+  // The result of two unknown sizes is the same on all replicas only if both
   // are.
   if (!KnowsX && !KnowsY)
     return Table.isSame(X) ? Y : X;
@@ -781,7 +781,7 @@ void SizeContext::setShared() {
 }
 
 /// Returns true if \p D is made in a loop, so that it may be another size in
-/// each turn.
+/// each iteration.
 bool SizeContext::isOfOneTurn(DimId D) const {
   auto Is = A.Origins.of(D).Is;
   NodeId Owner = A.Origins.owner(D);
@@ -836,9 +836,9 @@ std::optional<DimList> SizeContext::element(NodeId Handle) {
   return List;
 }
 
-/// The node gives a variable of shape \p Var a value of shape \p Value, which
-/// may be another one. A resource keeps the sizes that it declares; a size that
-/// it does not declare is that of the last value.
+/// Handles an assignment of a value of shape \p Value to a variable of shape
+/// \p Var, which may be another one. A resource keeps the sizes that it
+/// declares; a size that it does not declare is that of the last value.
 void SizeContext::reshapeVariable(ArrayRef<DimId> Var, ArrayRef<DimId> Value,
                                   bool IsReference) {
   NodeId Of = Inputs[0].Node;

@@ -1,4 +1,4 @@
-//===- lib/infer/sizes/SizeContext.h - what a rule of sizes sees -*- C++ -*-==//
+//===- lib/infer/sizes/SizeContext.h - the context of size rules *- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -27,13 +27,13 @@ using DimList = llvm::SmallVector<DimId, 6>;
 /// known. They stay valid until a size or value is set.
 using Dims = std::optional<llvm::ArrayRef<DimId>>;
 
-/// One node, as the functions see it that say what the sizes (OpRule::Sizes)
-/// and the small integers (OpRule::Values) of its outputs follow from. They may
-/// be called any number of times: a size that a node makes is remembered by
-/// node and slot, so a later round refines it instead of making another.
+/// One node, as the rules for the sizes (OpRule::Sizes) and the small integers
+/// (OpRule::Values) of its outputs see it. Rules may run any number of times: a
+/// size that a node makes is remembered by node and slot, so a later round
+/// refines it instead of making another.
 class SizeContext : public NodeView {
 public:
-  const DimAnalysis &Known; ///< What was found so far.
+  const DimAnalysis &Known; ///< The results so far.
   DimTable &Table;
   const LoopInfo *Loops; ///< Null without loops and arrays.
   DimId One;
@@ -48,7 +48,7 @@ public:
   unsigned numData() const { return static_cast<unsigned>(Inputs.size()); }
 
   //===--------------------------------------------------------------------===//
-  // What is known
+  // Known sizes
   //===--------------------------------------------------------------------===//
 
   /// The sizes of operand \p I.
@@ -61,11 +61,11 @@ public:
     return I < Inputs.size() && !A.isMatrix(Inputs[I]) ? A.value(Inputs[I])
                                                        : std::nullopt;
   }
-  /// Those of a matrix as well, row by row.
+  /// Like val, also for a matrix, row by row.
   Dims elements(unsigned I) const {
     return I < Inputs.size() ? A.value(Inputs[I]) : std::nullopt;
   }
-  /// The same as numbers, and the only one.
+  /// The elements as numbers; num returns the only one.
   std::optional<llvm::SmallVector<int64_t, 4>> nums(unsigned I) const {
     return I < Inputs.size() ? A.numbers(Inputs[I]) : std::nullopt;
   }
@@ -74,15 +74,15 @@ public:
   bool isKnown(unsigned Port) const { return out(Port).has_value(); }
   /// The product of \p List.
   std::optional<Sym> elementsOf(llvm::ArrayRef<DimId> List) const;
-  /// Whether \p Size, on a replica, may be \p Number.
+  /// Returns true if \p Size, on a replica, may be \p Number.
   bool fits(DimId Size, int64_t Number) const;
-  /// Whether an axis of \p Size is never repeated along another: it is not 1,
-  /// also where it is not known how many times the batch it is, or how much
-  /// more than a number.
+  /// Returns true if an axis of \p Size is never repeated along another,
+  /// because it is not 1. It may be an unknown multiple of the batch, or a
+  /// number plus unknown lengths.
   bool isNeverOne(DimId Size) const;
   /// Returns true if the definition of \p Size, and no fact, says what it is.
   bool isDefined(DimId Size) const { return !A.Origins.isOpen(Size); }
-  /// Likewise, which number it is.
+  /// Returns true if the definition of \p Size says its number.
   bool isFixed(DimId Size) const { return A.Origins.isFixed(Size); }
   /// The number that \p Size is, if it follows no batch; else UnknownSize.
   int64_t plainNumber(DimId Size) const {
@@ -90,42 +90,43 @@ public:
   }
 
   //===--------------------------------------------------------------------===//
-  // What the rule says
+  // Statements of the rule
   //===--------------------------------------------------------------------===//
 
   void setShape(unsigned Port, llvm::ArrayRef<DimId> List);
   /// Like setShape, for a shape that another tensor has.
   void passShape(unsigned Port, DimRun Run);
   void setValue(unsigned Port, llvm::ArrayRef<DimId> Elements);
-  /// The node, a constant, is all zeros, or not.
+  /// Says if the node, a constant, is all zeros.
   void setZero(bool IsZero) { A.ZeroConsts[N] = IsZero; }
 
-  /// Sizes that are one.
+  /// Says that two sizes are one; reports it if they contradict.
   void same(DimId X, DimId Y);
-  /// Likewise; returns false if they contradict, which is not reported.
+  /// Says that two sizes are one. Returns false if they contradict, without a
+  /// report.
   bool unify(DimId X, DimId Y);
-  /// Says that \p D is \p S, or has that number; assign returns false if it is
-  /// another size. Its rows are those of \p From, by default of an operand.
+  /// Says that \p D is \p S, or has that number; assign returns false if \p D
+  /// is another size. The rows of \p S are those of \p From, by default of an
+  /// operand.
   bool assign(DimId D, Sym S, std::optional<DimId> From = std::nullopt);
   void assignNumber(DimId D, int64_t Number);
-  /// Says that the rows of \p X and \p Y are related so that they are equal.
+  /// Relates the rows of \p X and \p Y so that the two are equal.
   void relate(const Sym &X, const Sym &Y);
   void sameShapes(llvm::ArrayRef<DimId> X, llvm::ArrayRef<DimId> Y);
-  /// Numbers of rows that an op wants to be equal. A size that is not known
-  /// says nothing: it may be that of all replicas where the other is that of
-  /// one.
+  /// Says that an op requires equal numbers of rows. An unknown size shows
+  /// nothing: it may be that of all replicas where the other is that of one.
   void sameRows(DimId X, DimId Y);
-  /// The same of the first \p Count axes, as far as both have them.
+  /// The same for the first \p Count axes, as far as both have them.
   void sameRows(llvm::ArrayRef<DimId> X, llvm::ArrayRef<DimId> Y, size_t Count);
-  /// Sizes that are equal without being numbers: of rows, or such as are the
-  /// same on all replicas. Of others nothing is said.
+  /// Says that two sizes are equal that both count rows, or are both unknown
+  /// and the same on all replicas. Other sizes are left alone.
   void sameCounts(DimId X, DimId Y);
   bool areCounts(DimId X, DimId Y) const;
 
-  /// Two sizes that must be equal are not.
+  /// Reports that two sizes that must be equal are not.
   void report(DimId X, DimId Y) { A.Conflicts.push_back({N, X, Y}); }
-  /// Says that TensorFlow would not load the graph, since \p Size is that of
-  /// one replica's rows, unless something \p Holds.
+  /// Unless \p Holds, reports that TensorFlow would not load the graph, since
+  /// \p Size is that of one replica's rows.
   void require(bool Holds, DimId Size, const char *Why);
 
   //===--------------------------------------------------------------------===//
@@ -135,29 +136,30 @@ public:
   /// Slots of results that are no monomial. They are apart from the slots of
   /// numbers, because an operand may turn out to be the batch in a later round.
   static constexpr unsigned OpaqueSlot = 0x4000;
-  /// Of the number among the factors that a quotient leaves.
+  /// Slots of the number that a quotient leaves among its factors.
   static constexpr unsigned RestSlot = 0x2000;
 
-  /// Of sizes of an element that a reader does not share with others.
+  /// Slots of sizes of an element that a reader does not share with others.
   static constexpr unsigned ElementSlot = 0x1000;
 
-  /// Of sizes of results that only facts say. Values have twice that.
+  /// Slots of sizes of results that only facts say. Values begin at twice that.
   static constexpr unsigned DetachedSlot = 0x100000;
 
-  /// Of values that are longer no elements are kept.
+  /// The length of a value up to which its elements are kept.
   static constexpr unsigned MaxElements = 64;
-  /// The size number \p Slot that this node makes.
+  /// The size that this node makes in \p Slot.
   DimId slot(unsigned Slot);
-  /// A size of which nothing is known but that it comes of \p From.
+  /// A size that follows from \p From, and is unknown otherwise.
   DimId slotFrom(unsigned Slot, llvm::ArrayRef<DimId> From);
   DimId number(unsigned Slot, int64_t Value);
-  /// A size that is \p Was in the input and \p Now in the program, which says
-  /// that it follows the batch.
+  /// A size that is \p Was in the input and \p Now in the program, so that it
+  /// follows the batch.
   DimId changedNumber(unsigned Slot, int64_t Was, int64_t Now);
   DimId product(unsigned Slot, DimId X, DimId Y);
   DimId quotient(unsigned Slot, DimId X, DimId Y);
-  /// Says that size \p D is \p Rows, or 1 where these are none. Of no rows the
-  /// quotient by it is 0 on every replica, and nobody has any of its size.
+  /// Says that size \p D is \p Rows, or 1 if there are no such rows. Without
+  /// rows, the quotient by \p D is 0 on every replica, and no tensor of that
+  /// size has elements.
   void isOrOne(DimId D, DimId Rows) { OrOne[Table.find(D)] = Rows; }
   /// Says that \p Sizes are lengths of axes: they are not negative.
   void areLengths(llvm::ArrayRef<DimId> Sizes) {
@@ -165,52 +167,54 @@ public:
       if (!Table.isKnown(D))
         Lengths.insert(Table.find(D));
   }
-  /// \p List with what sizes that are not known are products of in their place.
+  /// Returns \p List with unknown sizes replaced by the factors whose product
+  /// they are.
   DimList factorsOf(llvm::ArrayRef<DimId> List) const;
   void unifyProducts(DimId D, llvm::ArrayRef<DimId> Of);
   void cancelFactors();
-  /// Says that size \p D is of \p Count blocks one after the other, each with
-  /// rows of the batch. All that is so large is ordered alike.
+  /// Says that an axis of size \p D is \p Count blocks in sequence, each with
+  /// rows of the batch. All axes of that size have the same order.
   void markBlocks(DimId D, int64_t Count);
-  /// How many such blocks they are; 0 if that is not known.
+  /// Returns the number of such blocks in \p D, or 0 if it is unknown.
   int64_t blocks(DimId D);
-  /// The sum of \p Parts, of which not all are numbers.
+  /// The sum of \p Parts, not all of which are numbers.
   DimId total(unsigned Slot, llvm::ArrayRef<DimId> Parts);
   /// A size of an element-wise result.
   DimId broadcast(DimId X, DimId Y);
-  /// What the node, an input or its place in the program, says of sizes in
-  /// attribute \p Key: those of the single-device step. False if nothing.
+  /// Reads the sizes of the single-device step from attribute \p Key of the
+  /// node, an input of the graph or its place in the program. Returns false if
+  /// it has none.
   bool sizesFrom(llvm::StringRef Key, DimList &List);
 
   //===--------------------------------------------------------------------===//
   // Rows
   //===--------------------------------------------------------------------===//
 
-  /// A symbol of its own for what the node says is a number of rows.
+  /// Makes a symbol for a number of rows that the node defines.
   std::optional<Sym> rowsAt(unsigned Slot, Endpoint Of, bool Claimed = false);
-  /// Says that \p Rows is that of one replica, of \p Of, which is split, or
-  /// which is its \p Own.
+  /// Says that \p Rows is the number of rows on one replica of \p Of, which is
+  /// split, or which each replica reads as its \p Own.
   void splitRows(DimId Rows, unsigned Slot, Endpoint Of, bool Own);
-  /// Replicas take batches of their own.
+  /// Says that replicas read batches of their own.
   void setOwnRows() { A.OwnRows = true; }
   bool hasOwnRows() const { return A.OwnRows; }
-  /// The user says that all \p Rows of \p Batch are equally many.
+  /// Records that the user says that all \p Rows of \p Batch are equally many.
   void sayRows(int64_t Batch, DimId Rows);
-  /// Whether an output is supposed to be split: it is no feed that is read
-  /// whole.
+  /// Returns true if an output is supposed to be split: it is no feed that is
+  /// read whole.
   bool isSupposed() const { return Supposed.count(N) != 0; }
-  /// Whether the node, which counts rows of shape \p X by their values, may do
-  /// so on each replica.
+  /// Returns true if the node, which counts rows of shape \p X by their values,
+  /// may do so on each replica.
   bool countsLocally(llvm::ArrayRef<DimId> X) const;
   /// The first node that counts rows as this one does by operand \p By.
   NodeId firstLike(unsigned By) { return Selected.firstLike(G, N, By); }
   /// Gives \p Rows the class of those that \p By counts.
   void countRows(DimId Rows, Endpoint By);
-  /// \p Whole is \p First and then \p Rest.
+  /// Says that \p Whole is \p First, followed by \p Rest.
   void join(DimId Whole, DimId First, DimId Rest) {
     Joined[Table.find(Whole)] = {First, Rest};
   }
-  /// What is left of \p Whole after \p First, if that is the first part of it.
+  /// Returns the rest of \p Whole after \p First, if that is its first part.
   std::optional<DimId> sizeAfter(DimId Whole, DimId First) const;
 
   //===--------------------------------------------------------------------===//
@@ -225,31 +229,33 @@ public:
   bool isVariant(NodeId Of, unsigned Axis) const {
     return Variant->count({Of, Axis}) != 0;
   }
-  /// The node is a feed of an integer that may be a size, unless that was
-  /// found to be a number of rows (isVariant).
+  /// Says that the node is a feed of an integer that may be a size, unless it
+  /// was found to be a number of rows (isVariant).
   void setFed(DimId Value) {
     if (FirstRound)
       Fed.push_back(N);
     setValue(0, Value);
   }
 
-  /// The node gives an integer that may be a size of the single-device step,
-  /// such as the greatest of lengths: the types say whether all replicas have
-  /// it (TypeAnalysis::differing).
+  /// Says that the node computes an integer that may be a size of the
+  /// single-device step, such as the greatest of lengths. The types show if all
+  /// replicas have it (TypeAnalysis::differing).
   void setShared();
 
-  /// Why elements of an array or a stack have one size: the array declares it;
-  /// a turn of a loop pops what the same turn pushed; nothing.
+  /// The reason why elements of an array or a stack have one size: the array
+  /// declares it; an iteration of a loop pops what it pushed itself; none.
   enum class Sharing : uint8_t { Declared, Turns, None };
-  /// An element of \p Handle, an array or stack, has the shape \p List. Others
-  /// have that, too, if the array declares so or the definitions of their sizes
-  /// do; an axis of which neither holds has another size for each reader.
+  /// Says that an element of \p Handle, an array or stack, has the shape
+  /// \p List. Other elements have it, too, if the array declares so or the
+  /// definitions of their sizes do. Without either, an axis has another size
+  /// for each reader.
   void setElement(NodeId Handle, llvm::ArrayRef<DimId> List, Sharing By);
   /// The shape of an element that the node reads from \p Handle.
   std::optional<DimList> element(NodeId Handle);
-  /// Of an array: its size. Of a stack: the integers that are pushed.
+  /// The size of an array, or the integers that are pushed on a stack.
   Dims held(NodeId Handle) const { return A.list(HeldValues.lookup(Handle)); }
-  /// Says so: elements of operand \p I, or what another one holds, or nothing.
+  /// Sets what \p Handle holds: the elements of operand \p I, or what another
+  /// handle holds, or nothing.
   void hold(NodeId Handle, unsigned I) {
     hold(Handle, A.isMatrix(Inputs[I]) ? DimRun() : A.valueRun(Inputs[I]));
   }
@@ -276,8 +282,8 @@ protected:
   DimRun store(llvm::ArrayRef<DimId> List);
 
   DimAnalysis &A;
-  /// Who made a size: in a node's first visit one after the other, in later
-  /// visits wherever (Later).
+  /// The node and the slot of a size. Sizes of the first visit to a node stand
+  /// one after the other, those of later visits anywhere (Later).
   struct Maker {
     NodeId Node;
     uint32_t Slot;
@@ -289,7 +295,7 @@ protected:
   bool FirstRound = true;
   bool Moved = false;  ///< The node has a shape or a value that is new.
   bool Denied = false; ///< The node is one of DimOptions::Denied.
-  llvm::SmallVector<std::pair<DimId, DimId>, 4> Meetings; ///< Of MeetingsOf.
+  llvm::SmallVector<std::pair<DimId, DimId>, 4> Meetings; ///< For MeetingsOf.
   NodeId MeetingsOf = NoNode;
   /// The sizes that the node states to be equal.
   llvm::SmallVector<std::pair<DimId, DimId>, 4> Stated;
@@ -300,31 +306,32 @@ protected:
   /// By array or stack.
   llvm::DenseMap<NodeId, DimRun> HeldValues;
 
-  /// By size of two joined parts, of which not both are numbers: theirs.
+  /// By size of two joined parts, not both of which are numbers: the parts.
   llvm::DenseMap<DimId, std::pair<DimId, DimId>> Joined;
-  /// By size that is not known: the sizes that it is the product of.
+  /// By unknown size: the sizes whose product it is.
   llvm::DenseMap<DimId, DimList> Factors;
   llvm::DenseMap<DimId, DimId> OrOne; ///< See isOrOne.
-  /// By their factors, in order, as far as they are known to be equal.
+  /// Products, by their factors in order, as far as these are known to be
+  /// equal.
   struct Product {
     DimId Size;
     DimList Of; ///< The factors as they were found.
   };
   std::map<DimList, Product> Products;
-  /// Likewise that it is the sum of.
+  /// By unknown size: the sizes whose sum it is.
   llvm::DenseMap<DimId, DimList> Summands;
-  /// By size: of how many blocks of rows it is; -1 where two orders met.
+  /// By size: the number of its blocks of rows; -1 where two orders met.
   llvm::MapVector<DimId, int64_t> Blocks;
   std::vector<NodeId> Fed; ///< See setFed.
-  /// Sizes that are not known, but not negative.
+  /// Unknown sizes that are not negative.
   llvm::DenseSet<DimId> Lengths;
   RaggedRows Selected;
   /// By node: outputs, and axes, that are supposed to be rows of one replica.
   llvm::DenseMap<NodeId, llvm::SmallVector<std::pair<unsigned, unsigned>, 1>>
       Supposed;
-  /// The rows that a node makes, by node and slot; the first that are split, or
-  /// each replica's own, of which there is a number; and those that the user
-  /// says are equally many.
+  /// The rows that a node makes, by node and slot; the first rows with a known
+  /// number that are split, or are each replica's own; and the rows that the
+  /// user says are equally many.
   llvm::DenseMap<uint64_t, uint16_t> RowsMade;
   std::pair<int64_t, DimId> Numbered[2];
   std::map<int64_t, DimId> RowsBySaying;

@@ -1,4 +1,4 @@
-//===- lib/infer/sizes/SizeInference.cpp - when rules are asked -*- C++ -*-===//
+//===- lib/infer/sizes/SizeInference.cpp - rounds of size rules -*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -20,15 +20,15 @@ using namespace llvm;
 
 namespace graft {
 
-/// Applies the rules of every node until nothing changes. After the first round
-/// only nodes are visited that read, or made, a size that became better known,
-/// and those whose rule asks whether sizes are the same.
+/// Applies the rules of every node until nothing changes. After the first
+/// round, it visits only nodes that read, or made, a size that became better
+/// known, and nodes whose rule asks if sizes are the same.
 class SizeInference : public SizeContext {
 public:
   SizeInference(DimAnalysis &A, ArrayRef<NodeId> Order, const LoopInfo *Loops);
   void run(const VariantDims &V);
-  /// Adds to \p Found what was taken to be the same in every iteration and is
-  /// not; false if there is nothing.
+  /// Adds to \p Found the dimensions that were taken to be the same in every
+  /// iteration and are not. Returns false if there are none.
   bool findVariant(VariantDims &Found) const;
 
 private:
@@ -38,7 +38,7 @@ private:
   void hintFromAttr();
 
   ArrayRef<NodeId> Order;
-  /// What is known of an op.
+  /// The properties of an op.
   struct OpInfo {
     const OpRule &Rule;
     bool IsBackEdge;
@@ -52,8 +52,8 @@ private:
 DimAnalysis::DimAnalysis(const Graph &G, ArrayRef<NodeId> Order,
                          DimOptions Options)
     : G(G), Options(std::move(Options)) {
-  // Outputs: by the op where it has a fixed number, else by the node, else as
-  // many as are used.
+  // Outputs: as many as the op has if that is fixed, else as many as the node
+  // says, else as many as are used.
   std::vector<int> Fixed(G.numOps(), -1);
   for (uint32_t Op = 0; Op < G.numOps(); ++Op)
     if (const OpDef *Def = G.opDefOf(Op);
@@ -82,9 +82,9 @@ DimAnalysis::DimAnalysis(const Graph &G, ArrayRef<NodeId> Order,
   }
   for (NodeId N = 0; N < G.size(); ++N)
     FirstOutput[N + 1] += FirstOutput[N];
-  // Sizes are taken to be the same in every iteration of a loop. Where that
-  // turns out to be wrong, all starts again without it: what was concluded
-  // cannot be taken back. So are integers that are fed taken to be sizes.
+  // Sizes are taken to be the same in every iteration of a loop, and fed
+  // integers to be sizes. If that turns out to be wrong, the inference starts
+  // again without it: its conclusions cannot be taken back.
   std::unique_ptr<LoopInfo> Loops = LoopInfo::find(G, Order);
   SizeContext::VariantDims Variant;
   // Each turn finds one more axis of a loop variable.
@@ -132,9 +132,9 @@ void SizeInference::run(const VariantDims &V) {
   Variant = &V;
   walkAttrs(G, Order, [&](NodeId Node) { visit(Node); });
   FirstRound = false;
-  // One or two rounds settle ordinary graphs. Each tells more of a size: that
-  // it is the same on all replicas, its number or symbol, or another that it
-  // is. Conflicts are those of a whole round.
+  // One or two rounds settle ordinary graphs. Each round learns more of a size:
+  // that it is the same on all replicas, its number or symbol, or a size that
+  // it equals. Conflicts are those of a whole round.
   TurnLimit Limit("sizes", 16 + 4 * uint64_t(Table.size()));
   for (unsigned Round = 1;; ++Round) {
     bool Whole = Round > 4 || !A.Conflicts.empty();
@@ -148,7 +148,7 @@ void SizeInference::run(const VariantDims &V) {
       auto It = find_if(Order, [&](NodeId Node) { return Due[Node]; });
       return It == Order.end() ? std::string() : G.name(*It).str();
     });
-    // (Nodes that are gone are in no order, and would be due for ever.)
+    // (Dead nodes are not in the order, and would be due forever.)
     if (Whole)
       for (NodeId Node : Order)
         Due[Node] = true;
@@ -170,8 +170,8 @@ void SizeInference::markUsers(NodeId Node) {
       Due[Its] = true;
 }
 
-/// Marks the nodes that a change of \p Changed, or of the rows \p Moved, may
-/// tell something.
+/// Marks the nodes whose rules may learn from a change of \p Changed, or of the
+/// rows \p Moved.
 void SizeInference::markDue(ArrayRef<DimId> Changed,
                             const std::vector<bool> &Moved) {
   std::vector<bool> IsChanged(Table.size());
@@ -241,14 +241,14 @@ void SizeInference::visit(NodeId Node) {
       for (auto [Port, Axis] : It->second)
         if (Dims X = A.shape({N, Port}); X && Axis < X->size())
           splitRows((*X)[Axis], 0x7000 + Port, {N, Port}, /*Own=*/false);
-  // In the first round the users are still to come, but for those in a loop.
+  // In the first round, users are visited later anyway, except in loops.
   if (Moved && (!FirstRound || Op.IsBackEdge))
     markUsers(N);
 }
 
-/// What the file says where no rule speaks: `_output_shapes`.
+/// Takes shapes that no rule sets from `_output_shapes` of the file.
 void SizeInference::hintFromAttr() {
-  // A handle says nothing of what it stands for.
+  // The shape of a handle is not that of its elements.
   if (Loops && Loops->handleOf({N, 0}) != NoNode)
     return;
   auto Hints = G.shapeListAttr(N, "_output_shapes");
@@ -270,7 +270,7 @@ void SizeInference::hintFromAttr() {
 
 bool SizeInference::findVariant(VariantDims &Found) const {
   size_t Before = Found.size();
-  // A number of rows that is fed is that of the whole batch, and no replica's.
+  // A fed number of rows is that of the whole batch, and not of a replica.
   for (NodeId Node : Fed)
     if (DimId Size = A.value({Node, 0})->front();
         Table.hasSym(Size) && !Table.isSame(Size))

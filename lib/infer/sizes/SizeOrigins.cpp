@@ -90,7 +90,7 @@ void SizeOrigins::joinClasses(Origin OfX, Origin OfY) {
 }
 
 void SizeOrigins::state(Origin X, Origin Y, NodeId Says) {
-  // Rules say the same again in a later round.
+  // Rules state the same again in later rounds.
   if (X == Y || (!Facts.empty() && Facts.back() == Fact{X, Y, Says}))
     return;
   Facts.push_back({X, Y, Says});

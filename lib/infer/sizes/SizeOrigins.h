@@ -2,18 +2,18 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of sizes joins two sizes when an op wants them to be equal. Such an
-// equality is a fact only where that op runs:
+// The table of sizes joins two sizes if an op requires them to be equal. Such
+// an equality is a fact only where that op runs:
 //
 //     z = x + y             in a branch: says that x and y have equally many
 //                           rows if the branch is taken, and only then
 //     g = Gather(y, Range(0, rows of x))
 //                           outside of it: may not rely on that
 //
-// This is the record from which SizeUses (lib/infer/facts) finds who relies on
-// a fact without running the op that states it. A size is what its node defines
-// it to be: the sizes that one definition joins have one origin. All that joins
-// two origins is a fact, with the node that states it.
+// From this record SizeUses (lib/infer/facts) finds the nodes that rely on a
+// fact without running the op that states it. A size is what its node defines
+// it to be: the sizes that one definition joins have one origin. Each equality
+// of two origins is a fact, recorded with the node that states it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,8 +35,8 @@ using DimId = uint32_t;
 
 class SizeOrigins {
 public:
-  /// A size of which no number and no rows are known, a number of rows that is
-  /// split, rows that are counted by their values, or a number.
+  /// A size without a known number or known rows; a number of split rows; rows
+  /// that are counted by their values; a number.
   enum class Kind : uint8_t { Open, Rows, Counted, Number };
   struct Origin {
     Kind Is = Kind::Open;
@@ -80,12 +80,12 @@ public:
   /// The definition of \p D says that it is \p S, or \p Number.
   void define(DimId D, const Sym &S);
   void defineNumber(DimId D, int64_t Number);
-  /// One definition makes \p X and \p Y one size.
+  /// Joins \p X and \p Y, which one definition makes one size.
   void join(DimId X, DimId Y);
-  /// Likewise the rows that \p X and \p Y, which may be other multiples of
-  /// them, are defined to be. What facts make of their rows does not count.
+  /// Joins the rows whose multiples \p X and \p Y are by definition; the
+  /// factors may differ. Facts about their rows do not count.
   void joinRows(DimId X, DimId Y);
-  /// Likewise \p Rows (Sym::Rows).
+  /// Joins the rows of \p X, by definition, with \p Rows (Sym::Rows).
   void joinMade(DimId X, uint16_t Rows);
   void state(Origin X, Origin Y, NodeId Says);
   void derive(DimId X, DimId Y,
@@ -95,10 +95,10 @@ public:
   void alsoHolds(NodeId Handle, DimId D) { Held[Handle].push_back(D); }
 
   static Origin originOf(const Sym &S);
-  /// That of \p D, whatever is defined of it later.
+  /// The origin of \p D, whatever is defined of it later.
   static Origin ofSize(DimId D) { return {Kind::Open, D}; }
   static Origin number(int64_t Value) { return {Kind::Number, Value}; }
-  /// \p O as it is now: sizes and rows may have been joined.
+  /// Returns \p O as it is now: sizes and rows may have been joined.
   Origin settled(Origin O) const;
 
   llvm::ArrayRef<Fact> facts() const { return Facts; }

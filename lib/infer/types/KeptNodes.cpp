@@ -1,26 +1,26 @@
-//===- lib/infer/types/KeptNodes.cpp - what is computed once --------------===//
+//===- lib/infer/types/KeptNodes.cpp - nodes that are computed once -------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where no rule relates what the replicas would compute, an op is computed
-// once, as in the single-device step: it reads what all replicas have together
-// and gives the true value, of which every replica takes its rows:
+// If no rule relates what the replicas would compute, an op is computed once,
+// as in the single-device step. It reads the combined values of all replicas
+// and gives the global value, of which every replica takes its rows:
 //
 //     s = Sort*(x)                    all = _FromReplicas(x) concat
 //     y = Mul*(s, x)             →    s = Sort(all)
 //                                     y = Mul*(_ToReplicas(s), x)
 //
-// Here it is found which nodes these are. When the types are settled, each node
-// is kept where Varying begins; its results are Whole, and what reads them goes
-// on with its rows (TypeContext::ofWhole). What can do nothing with these,
-// since two axes are the batch or a size is not known, is kept as well, and so
-// is what a kept node reads that has no value of all replicas: numbers of rows,
-// rows that were joined, sizes that are not known. More is kept until all is
-// related. A loop is kept as a whole, with the arrays and stacks that it uses;
-// where a branch is taken or not by a predicate that replicas may disagree on,
-// the predicate is.
+// This file finds these nodes. When the types are settled, each node at which
+// Varying begins is kept. Its results are Whole, and its users go on with their
+// rows (TypeContext::ofWhole). A user that cannot use these is kept as well:
+// two axes are the batch, or a size is not known. So is an operand of a kept
+// node that has no value of all replicas: row numbers, joined rows, unknown
+// sizes. More nodes are kept until all are related. A loop is kept as a whole,
+// with the arrays and stacks that it uses. If replicas may disagree on the
+// predicate of a branch, the predicate is kept.
 //
-// What a user's policy lets vary, or --grad speaks of, stays as it is.
+// Values that a user's policy lets vary, or that --grad speaks of, stay as they
+// are.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,9 +34,9 @@ using namespace llvm;
 
 namespace graft {
 
-/// Whether a policy says what becomes of a value of each replica that \p Update
-/// writes to \p Var. Of a variable that is there once and has no aggregation it
-/// only says that it must not be assigned.
+/// Returns true if a policy says what becomes of a per-replica value that
+/// \p Update writes to \p Var. For an unreplicated variable without
+/// aggregation, the policy only says that it must not be assigned.
 bool TypeInference::letsVary(NodeId Update, NodeId Var) const {
   auto How = aggregationOf(G, Var);
   if (!How || *How != Aggregation::None ||
@@ -46,10 +46,11 @@ bool TypeInference::letsVary(NodeId Update, NodeId Var) const {
   return Kind == UpdateKind::Assign || Kind == UpdateKind::AssignAdd;
 }
 
-/// Marks what leads to a reduction that was asked for, and batch norms of one
-/// replica's rows: the user says what its value is. And what only sync-on-read
-/// variables take, which is kept for others that are: a metric is no reason why
-/// a loss should not be related.
+/// Marks as Spared the nodes that lead to a reduction that was asked for, and
+/// batch norms of one replica's rows: the user says what their values are.
+/// Marks as OfMetrics the nodes that only updates of sync-on-read variables
+/// use. These are kept only if they read kept values: a metric is no reason to
+/// keep a node.
 void TypeInference::findSpared(bool LocalBatchNorm) {
   Spared.resize(G.size());
   OfMetrics.resize(G.size());
@@ -66,7 +67,7 @@ void TypeInference::findSpared(bool LocalBatchNorm) {
         T.Vars.isUpdate(G, Node) ? T.Vars.variableOf(G.input(Node, 0)) : NoNode;
     return Var != NoNode && G.node(Var).Plan == Policy::SyncOnRead;
   };
-  // What is written to a variable with an aggregation.
+  // The values that are written to a variable with an aggregation.
   for (NodeId Node : Order) {
     NodeId Var =
         T.Vars.isUpdate(G, Node) ? T.Vars.variableOf(G.input(Node, 0)) : NoNode;
@@ -110,8 +111,8 @@ bool TypeInference::isOfReplicas(Endpoint E) const {
   return G.node(E.Node).Count == Copies::PerReplica && !isKept(E.Node);
 }
 
-/// Whether something unrelated is written to the array or stack that the node
-/// at hand reads: then that is the cause.
+/// Returns true if an unrelated value is written to the array or stack that the
+/// node at hand reads: then that value is the cause.
 bool TypeInference::readsUnrelated() {
   NodeId Handle = handle();
   auto Element = Handle == NoNode ? std::nullopt : element(Handle);
@@ -127,8 +128,8 @@ bool TypeInference::readsUnrelated() {
   return It->second;
 }
 
-/// Whether nothing relates a result of the node at hand although all that it
-/// reads is related, or is indices of a replica.
+/// Returns true if a result of the node at hand is unrelated although all that
+/// it reads is related, or is indices of a replica.
 bool TypeInference::isUnrelated() {
   if (Kept[N] || Spared[N] || node().Count != Copies::PerReplica ||
       node().Kind != Inserted::No)
@@ -154,7 +155,7 @@ bool TypeInference::isUnrelated() {
   return OfWhole || !OfMetrics[N];
 }
 
-/// Why \p Node cannot exist once, or null.
+/// Returns why \p Node cannot be unreplicated, or null.
 const char *TypeInference::whyNotKept(NodeId Node) const {
   const struct Node &This = G.node(Node);
   if (T.Vars.isUpdate(G, Node))
@@ -170,8 +171,8 @@ const char *TypeInference::whyNotKept(NodeId Node) const {
   return nullptr;
 }
 
-/// Has \p Node computed once, and the loop that it is in. False if that cannot
-/// be.
+/// Has \p First computed once, and the loop that it is in. Returns false if
+/// that is impossible.
 bool TypeInference::keep(NodeId First) {
   SmallVector<NodeId, 8> Work{First};
   SmallVector<NodeId, 8> New;
@@ -189,7 +190,7 @@ bool TypeInference::keep(NodeId First) {
     if (!Loops)
       continue;
     append_range(Work, Loops->nest(Node));
-    // With an array or a stack, all that makes, uses or passes it on.
+    // An array or a stack is kept with all nodes that make, use or pass it on.
     for (Endpoint E : G.dataInputs(Node))
       if (Loops->handleOf(E) != NoNode)
         Work.push_back(E.Node);
@@ -211,8 +212,9 @@ bool TypeInference::keep(NodeId First) {
   return true;
 }
 
-/// Whether a result of \p Node has rows that only a constant says are those of
-/// a replica. When it is computed once they are split, and so they are rows.
+/// Returns true if a result of \p Node has rows that only a constant claims to
+/// be those of a replica. If the node is computed once, they are split, and so
+/// they are rows.
 bool TypeInference::claimsRows(NodeId Node) const {
   for (unsigned Port = 0; Port < D.numOutputs(Node); ++Port) {
     auto Shape = D.shape({Node, Port});
@@ -225,13 +227,14 @@ bool TypeInference::claimsRows(NodeId Node) const {
   return false;
 }
 
-/// Has what makes a result of the node at hand unrelated computed once.
+/// Has the node computed once that makes a result of the node at hand
+/// unrelated.
 bool TypeInference::keepCause() {
   if (When)
     if (auto Predicate = localPredicate(N))
       return isOfReplicas(*Predicate) && keep(Predicate->Node);
   std::string Why = T.reason(N);
-  // A write stays where the copies of the variable are: what it takes is kept.
+  // A write stays where the copies of the variable are: its operands are kept.
   if (T.Vars.isUpdate(G, N)) {
     bool Any = false;
     for (unsigned I = T.Vars.update(G, N).NumVars; I < numData(); ++I)
@@ -244,15 +247,15 @@ bool TypeInference::keepCause() {
   }
   if (!keep(N))
     return false;
-  // What only follows from others that are kept is of no interest.
+  // Nodes that are kept only because they read kept values are not reported.
   if (none_of(G.dataInputs(N), [&](Endpoint E) { return T.natural(E).Whole; }))
     Found.Causes.push_back({N, std::move(Why)});
   return true;
 }
 
-/// Whether \p Result has rows in the order of a loop that goes on with rows
-/// that each replica joined. For a result that nobody reads, such as the last
-/// state, no loop is computed once.
+/// Returns true if \p Result has the row order of a loop that joined rows on
+/// each replica. No loop is computed once for a result without a user, such as
+/// the last state.
 bool TypeInference::isJoinedInLoop(NodeId Result) const {
   auto Leaves = [&](NodeId Node) {
     return G.isOp(Node, op::Exit) || G.isOp(Node, op::RefExit);
@@ -272,7 +275,8 @@ bool TypeInference::isJoinedInLoop(NodeId Result) const {
   return false;
 }
 
-/// Sees to it that all replicas together have a value of operand \p I.
+/// Keeps the node of operand \p I unless all replicas together have a value of
+/// it.
 bool TypeInference::keepOperand(unsigned I) {
   Endpoint E = input(I);
   if (!isOfReplicas(E) || G.node(E.Node).Kind == Inserted::Split)
@@ -289,9 +293,8 @@ bool TypeInference::keepOperand(unsigned I) {
   return keep(E.Node);
 }
 
-/// The node at hand combines values of replicas that are others now than they
-/// were when it was made, since what they are made of is kept: they are kept as
-/// well.
+/// Keeps the per-replica value that the node at hand combines if it changed
+/// since the node was made, because operands of the value are kept.
 bool TypeInference::keepMerged() {
   Endpoint E = input(0), Last = out();
   G.forEachUse(N, [&](Use U) {
@@ -302,12 +305,12 @@ bool TypeInference::keepMerged() {
   if (X.Whole || X.isTrue() || X.Assumes & AssumesReduction ||
       T.isByPolicy(X) || !isOfReplicas(E) || whyNotKept(E.Node))
     return false;
-  // Where that began, if it did not begin here.
+  // If the value is unrelated, the node where that began is kept instead.
   return !T.natural(E).isUnrelated() && keep(E.Node);
 }
 
-/// Whether the integers of output \p Port may be sizes of all rows, which a
-/// replica can do nothing with.
+/// Returns true if the integers of output \p Port may be sizes of all rows,
+/// which a replica cannot use.
 bool TypeInference::holdsSizes(unsigned Port) const {
   unsigned Type = G.outputType(out(Port));
   if (Type != DT_INT32 && Type != DT_INT64)
@@ -364,11 +367,11 @@ void TypeInference::inferKept() {
 }
 
 bool TypeInference::keepUnrelated(const KeepOptions &Options) {
-  // What else is unrelated may be related by the rows that are split now.
+  // Other unrelated values may be related by the rows that are split now.
   if (GivesRows)
     return false;
   bool Any = keepMore(Options);
-  // What is kept is related now: loops and arrays that depend on it may be.
+  // Kept values are related now: loops and arrays that depend on them may be.
   if (Any)
     restartLoops();
   return Any;
@@ -390,7 +393,7 @@ bool TypeInference::keepMore(const KeepOptions &Options) {
           {Node, "takes the statistics of one replica's rows"});
       Any = true;
     }
-  // An array of which an element is made of others has a cause in itself.
+  // An array whose elements are computed from each other has a cause in itself.
   for (bool InArrays : {false, true}) {
     TakesUnrelated.clear();
     for (NodeId Node : Order) {
@@ -401,7 +404,7 @@ bool TypeInference::keepMore(const KeepOptions &Options) {
     if (Any || !Loops)
       break;
   }
-  // What else varies does so only since this does.
+  // Other values vary only because these do.
   if (Any)
     return true;
   for (NodeId Node : Order) {
@@ -439,17 +442,17 @@ bool TypeInference::keepMore(const KeepOptions &Options) {
     Any |= isOfReplicas(Predicate) && keep(Predicate.Node);
   if (Any)
     return true;
-  // Results: what nobody reads, and what is named.
+  // Results: nodes without users, and fetched nodes.
   auto KeepResult = [&](NodeId Node) {
     if (Kept[Node] || G.node(Node).Count != Copies::PerReplica ||
         whyNotKept(Node) || G.node(Node).Kind != Inserted::No)
       return;
     at(Node);
-    // Nobody can fetch what is in a loop.
+    // A value in a loop cannot be fetched.
     if ((Loops && !Loops->nest(Node).empty()) ||
         (T.natural(out(0)).isJoined() && isJoinedInLoop(Node)))
       return;
-    // What it reads may vary as the user says.
+    // Its operands may vary as the user says.
     for (unsigned I = 0; I < numData(); ++I)
       if (T.natural(input(I)).isUnrelated())
         return;
@@ -465,9 +468,9 @@ bool TypeInference::keepMore(const KeepOptions &Options) {
         return;
       }
   };
-  // A name is given up, unless it is one that is fetched, of entries of sparse
-  // feeds, for whose gradient nobody asks, of what is kept for a gradient, and
-  // of what was selected among rows that were joined, whose order nothing
+  // These results without users give up their names, unless they are fetched:
+  // entries of sparse feeds, whose gradient has no user; tensors kept for a
+  // gradient; and rows selected among joined rows, whose order nothing
   // restores.
   auto IsGivenUp = [&](NodeId Node) {
     if (D.numOutputs(Node) != 1)

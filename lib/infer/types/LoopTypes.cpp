@@ -2,19 +2,19 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// What goes round a loop gets its type by iteration: a Merge has the type that
-// the loop begins with, joined with what an iteration makes of it, until
-// nothing changes. So does what tensor arrays and stacks hold: all that is
-// written is joined, and every reader has it. Until something is known of a
-// loop variable or of an array, what depends on it has no type; types only go
-// up from there, so this ends.
+// A loop variable gets its type by iteration: a Merge has the type that the
+// loop begins with, joined with the type after an iteration, until nothing
+// changes. So do tensor arrays and stacks: the types of all writes are joined,
+// and every reader has the result. Until something is known of a loop variable
+// or of an array, nodes that depend on it have no type. From there types only
+// rise, so the iteration ends.
 //
 //     Zero  <  Replicated(k)  <  Partial(sum, k+1)  <  Varying
 //     Zero  <  Sharded(axis, k), Partial(op, k)     <  Varying
 //
 // and equal rows are below rows of the same axis and k in any order.
 //
-// Nothing is exchanged inside a loop that every replica runs by itself: the
+// Replicas exchange nothing inside a loop that each of them runs by itself: the
 // members of a collective would meet in different frames. A demand in a loop is
 // met outside, where the tensor comes in, or it is refused.
 //
@@ -30,7 +30,7 @@ using namespace llvm;
 
 namespace graft {
 
-/// Whether all that the rule of the node needs has a type.
+/// Returns true if all that the rule of the node needs has a type.
 bool TypeInference::isReady() const {
   auto IsDefined = [&](Endpoint E) { return Defined[E.Node]; };
   if (Loops->isLoopMerge(N))
@@ -40,7 +40,7 @@ bool TypeInference::isReady() const {
          (!Op.IsReady || Op.IsReady(*this));
 }
 
-/// When nothing else moves: arrays that nobody writes hold zeros.
+/// At a fixpoint: has arrays that no node writes hold zeros.
 bool TypeInference::fillUnwritten() {
   bool Any = false;
   for (NodeId Handle : Loops->handles())
@@ -66,7 +66,7 @@ void TypeInference::restartLoops() {
     }
 }
 
-/// The least type that both have.
+/// Returns the least type that both values have.
 ReplicationType TypeContext::joined(ReplicationType X,
                                     ReplicationType Y) const {
   if (X.isVarying() || Y.isVarying())
@@ -98,7 +98,7 @@ ReplicationType TypeContext::joined(ReplicationType X,
   return ReplicationType::varying(NoNode);
 }
 
-/// What a Merge has that an iteration begins with.
+/// Infers the type of a Merge that begins an iteration.
 void TypeInference::mergeLoop() {
   for (unsigned Port = 1; Port < numResults(); ++Port)
     set(Port, ReplicationType::replicated());

@@ -2,12 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// What joins tensors along the axis of the batch has, on every replica, the
-// replica's rows of each part, one part after the other: the rows of the true
-// value in another order, which the sizes of the parts determine. What works on
-// rows one by one, or adds all up, may go on with them as long as all operands
-// have one order. What needs the rows of all replicas asks for those of each
-// part, before they are joined.
+// A node that joins tensors along the batch axis has, on every replica, the
+// replica's rows of each part, one part after the other. These are the rows of
+// the global value in another order, which the sizes of the parts determine. An
+// op that works row by row, or sums over all rows, may use them if all operands
+// have one order. An op that needs the rows of all replicas asks for those of
+// each part, before they are joined.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,8 +49,8 @@ bool TypeContext::multipliesZeros() const {
 // Operands
 //===----------------------------------------------------------------------===//
 
-/// A node that exists once reads what merge-fetches will make of a per-replica
-/// tensor: the true value.
+/// Returns the type that an unreplicated node reads: merge-fetches makes the
+/// global value of a per-replica tensor.
 ReplicationType TypeContext::mergedOperand(Endpoint E,
                                            ReplicationType Type) const {
   if (Type.isVarying() || G.node(E.Node).Count != Copies::PerReplica ||
@@ -64,8 +64,9 @@ ReplicationType TypeContext::mergedOperand(Endpoint E,
   return Merged;
 }
 
-/// What is computed once, on the rows of all replicas, to one of them: its own
-/// rows, or the value where there are none. Sizes of all rows are none of its.
+/// Returns the type in which a replica reads \p E, which is computed once, on
+/// the rows of all replicas: its own rows, or the value if that has none. Sizes
+/// of all rows are Varying to a replica.
 ReplicationType TypeContext::ofWhole(Endpoint E, ReplicationType Type) const {
   Type.Whole = false;
   auto Axis = Types.wholeAxis(E);
@@ -102,7 +103,7 @@ ReplicationType TypeContext::reduced(unsigned I) {
   A.Kind = Demand::Reduce;
   A.Source = hoist(input(I));
   A.Because = N;
-  // Others read it as a size.
+  // Other users read it as a size.
   if (operand(I).Symbolic) {
     A.Kind = Demand::Count;
     A.Source = input(I);
@@ -157,7 +158,7 @@ ReplicationType TypeContext::gathered(unsigned I, ReplicationType Is) {
   Demand A;
   A.Because = N;
   if (Is.isJoined()) {
-    // The rows of all replicas are joined in the order of the true value.
+    // The rows of all replicas are joined in the order of the global value.
     A.Source = whereJoined(input(I));
     if (A.Source.Node == NoNode)
       return varying("needs rows in a different concatenation order");
@@ -186,10 +187,11 @@ ReplicationType TypeContext::gathered(unsigned I, ReplicationType Is) {
 // Where to reduce
 //===----------------------------------------------------------------------===//
 
-/// Linear ops with one interesting operand are passed on the way up: reducing
-/// there serves every user of the raw tensor. What something waits for is not:
-/// that would wait for all replicas, and the gradient of a broadcast operand is
-/// waited for by the one that the backward pass goes on with.
+/// Returns the tensor to reduce for \p E. Moves up through linear ops with one
+/// Partial operand, since a reduction there serves every user of the raw
+/// tensor. Stops at a node with control users, which would wait for all
+/// replicas: a backward pass goes on only after the gradient of a broadcast
+/// operand.
 Endpoint TypeContext::hoist(Endpoint E) const {
   auto IsFloat = [&](Endpoint Of) {
     return isFloating(G.outputType(Of.Node, Of.Port));
@@ -220,7 +222,7 @@ Endpoint TypeContext::hoist(Endpoint E) const {
         (is(E.Node, trait::LinearInSame) && Partial == int(E.Port)) ||
         (is(E.Node, trait::LinearOfFloats) && IsFloat(E) && IsFloat(Up));
     bool IsAwaited = G.anyUse(E.Node, [&](Use U) { return !G.isData(U); });
-    // Out of a loop, and not into one.
+    // The demand may move out of a loop, not into one.
     if (!IsLinear || IsAwaited ||
         (Loops && Loops->givesInside(Up.Node) && !Loops->givesInside(E.Node)))
       return E;
@@ -228,8 +230,8 @@ Endpoint TypeContext::hoist(Endpoint E) const {
   }
 }
 
-/// The tensor whose rows were joined to what \p E has; no node if there are
-/// several, or none is found.
+/// Returns the tensor at which the rows of \p E were joined; no node if there
+/// are several, or none is found.
 Endpoint TypeContext::whereJoined(Endpoint E) const {
   for (;;) {
     const Node &P = G.node(E.Node);
@@ -312,9 +314,9 @@ bool TypeContext::isSize(unsigned I) const {
 }
 
 ReplicationType TypeContext::sizes(ArrayRef<DimId> Value) const {
-  // An element may be another on replicas than in the single-device step.
+  // An element may differ between replicas and the single-device step.
   ReplicationType Type = ReplicationType::replicated();
-  // Of axes it may be how many there are.
+  // The number of axes may differ as well.
   Type.Symbolic = !D.table().areSame(Value) || D.hasAxesOfOneRow(G, N);
   for (unsigned I = 0; I < numData() && !Type.Symbolic; ++I)
     if (operand(I).Symbolic)
@@ -348,7 +350,7 @@ std::optional<uint32_t> TypeContext::orderBehind(ArrayRef<DimId> Before,
     return *Blocks == 1
                ? Order
                : orderOf(TypeAnalysis::OrderedParts(*Blocks, {Order, 0, Each}));
-  // As many as there are steps, which is one size.
+  // One block for each step; the number of steps is one size.
   if (Before.size() != 1 || !D.table().isSame(Before[0]) ||
       D.table().hasSym(Before[0]))
     return std::nullopt;
@@ -392,8 +394,8 @@ std::optional<Endpoint> TypeContext::localTensor(uint32_t Predicate) const {
   return std::nullopt;
 }
 
-/// Of the node at hand, which runs under many predicates: those that its inputs
-/// run under, and what they choose by.
+/// Finds a predicate on which replicas may disagree for the node at hand, which
+/// runs under many: one that an input runs under or chooses by.
 void TypeContext::noteMany() {
   LocalOfMany.erase(N);
   for (Endpoint E : G.inputs(N)) {

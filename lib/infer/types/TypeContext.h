@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the type rule of an op sees and does: the node at hand, the types of its
-// operands, what it asks for, and the types that it gives its results. A rule
-// that cannot use an operand as it is asks for a reduction, a gather or a scale
-// and goes on as if it had it.
+// The view that a type rule has of its node: the node, the types of its
+// operands, its demands, and the types of its results. A rule that cannot use
+// an operand as it is asks for a reduction, a gather or a scale and goes on as
+// if it had it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,8 @@
 namespace graft {
 
 namespace types {
-/// Where there is no rule: true of true values, Varying of rows.
+/// The rule of ops without one: global operands give global results, rows give
+/// Varying.
 void none(TypeContext &C);
 } // namespace types
 
@@ -37,11 +38,11 @@ public:
 
   const TypeAnalysis &Types;
   const DimAnalysis &D;
-  uint8_t Assumes = 0; ///< What all its results rest on.
-  /// What was asked for.
+  uint8_t Assumes = 0; ///< The assumptions that all its results rest on.
+  /// The demands of all rules so far.
   std::vector<Demand> Asked;
 
-  /// Turns to \p Node.
+  /// Makes \p Node the node at hand.
   void at(NodeId Node) {
     N = Node;
     Assumes = 0;
@@ -61,25 +62,25 @@ public:
 
   // Operands.
 
-  /// The type of an operand, with earlier demands in place.
+  /// Returns the type of an operand, with earlier demands in place.
   ReplicationType operand(unsigned I) const {
     return I == 0 && Supposed ? *Supposed : given(I);
   }
-  /// Like operand, but local sizes count as numbers.
+  /// Returns the type like operand(), but local sizes count as numbers.
   ReplicationType number(unsigned I);
-  /// Like number, for arithmetic: what is Partial is a sum.
+  /// Returns the type like number(), for arithmetic: a Partial is a sum.
   ReplicationType numeric(unsigned I);
-  /// An operand of something non-linear: k = 0 and not Partial.
+  /// Asks for operand \p I with k = 0 and not Partial, for non-linear ops.
   ReplicationType plain(unsigned I);
-  /// Asks for what makes operand \p I Replicated with k = 0.
+  /// Asks for operand \p I as Replicated with k = 0.
   ReplicationType whole(unsigned I);
-  /// Asks for what makes it not Partial.
+  /// Asks for a reduction of operand \p I if it is Partial.
   ReplicationType reduced(unsigned I);
   /// Asks for the rows of all replicas of operand \p I, which has type \p Is.
   ReplicationType gathered(unsigned I, ReplicationType Is);
-  /// Asks for another scale.
+  /// Asks for operand \p I, which has type \p Is, with scale exponent \p ToK.
   ReplicationType scaled(unsigned I, ReplicationType Is, int ToK);
-  /// What \p Infer gives if operand 0 has type \p First.
+  /// Returns what \p Infer returns if operand 0 has type \p First.
   template <typename Fn> auto suppose(ReplicationType First, Fn Infer) {
     Supposed = First;
     auto Result = Infer(*this);
@@ -92,7 +93,7 @@ public:
   ReplicationType result(unsigned Port) const {
     return Types.natural(out(Port));
   }
-  /// Gives a result its type; \p Mark is what it has of local indices.
+  /// Gives output \p Port its type; \p Mark is the kind of its local indices.
   void set(unsigned Port, ReplicationType Type,
            LocalIndices Mark = LocalIndices::None) {
     if (Port >= numResults())
@@ -113,13 +114,13 @@ public:
     std::fill_n(T.Types.begin() + D.outputIndex(out()), numResults(),
                 asResult(Type, Mark));
   }
-  /// Varying from here on, and why.
+  /// Returns Varying that begins here because of \p Why.
   ReplicationType varying(const llvm::Twine &Why);
-  /// Varying as \p From is.
+  /// Returns Varying that began where \p From did.
   ReplicationType varyingLike(ReplicationType From) const;
   /// Says that the results rest on \p Assumption, which begins here.
   void assume(Assumption Assumption);
-  /// Whether somebody asks for the whole of result 0.
+  /// Returns true if a reduction of result 0 is demanded.
   bool isReduced() const;
 
   // Sizes.
@@ -128,29 +129,30 @@ public:
   int rank(unsigned I) const { return rank(input(I)); }
   auto shape(unsigned I) const { return D.shape(input(I)); }
   auto numbers(unsigned I) const { return D.numbers(input(I)); }
-  /// The size of an axis, unless nothing is known of it.
+  /// Returns the size of an axis, unless nothing is known of it.
   std::optional<Sym> sizeOf(Endpoint E, unsigned Axis) const;
-  /// Whether axis \p AxisOfX of \p X and axis \p AxisOfY of \p Y are one size,
-  /// known or not.
+  /// Returns true if axis \p AxisOfX of \p X and axis \p AxisOfY of \p Y are
+  /// one size, known or not.
   bool isSameSize(Endpoint X, unsigned AxisOfX, Endpoint Y,
                   unsigned AxisOfY) const;
-  /// Axis of the result that axis \p Axis of operand \p I is, when shapes are
-  /// aligned at the right; -1 when a shape is not known.
+  /// Returns the axis of the result for axis \p Axis of operand \p I if shapes
+  /// are aligned at the right; -1 if a shape is not known.
   int alignedAxis(unsigned I, int Axis) const;
-  /// Whether operand \p I does not vary along axis \p OutAxis of the result.
+  /// Returns true if operand \p I does not vary along axis \p OutAxis of the
+  /// result.
   bool broadcastsAlong(unsigned I, int OutAxis) const;
-  /// The axis whose size is a multiple of the rows of one replica; -1: all
-  /// sizes are those of the single-device step; -2: not known.
+  /// Returns the axis whose size is a multiple of the rows of one replica; -1:
+  /// all sizes are those of the single-device step; -2: not known, or several.
   int localAxis(Endpoint E) const;
-  /// Whether operand \p I is integers that are equal on all replicas where they
-  /// are no sizes of a replica.
+  /// Returns true if operand \p I has integers that are equal on all replicas
+  /// or sizes of one replica.
   bool isSize(unsigned I) const;
-  /// The type of integers that are known to be \p Value.
+  /// Returns the type of integers that are known to be \p Value.
   ReplicationType sizes(llvm::ArrayRef<DimId> Value) const;
 
   // Orders of rows.
 
-  /// The number of the order of rows of these parts, for
+  /// Returns the number of the order of rows of \p Parts, for
   /// ReplicationType::Order.
   uint32_t orderOf(const TypeAnalysis::OrderedParts &Parts) {
     return T.Orders.insert(Parts);
@@ -159,46 +161,50 @@ public:
   partsOf(ReplicationType Joined) const {
     return T.Orders[Joined.Order];
   }
-  /// How many blocks of rows are those after axes of these sizes; none if that
-  /// is not known, or they are very many.
+  /// Returns the number of blocks of rows behind axes of sizes \p Before; none
+  /// if it is not known, or very large.
   std::optional<int64_t> blocksOf(llvm::ArrayRef<DimId> Before) const;
-  /// The order of rows, \p Each of a replica in order \p Order, that became one
-  /// axis with axes of these sizes before them; none if that is not known.
+  /// Returns the order of rows that became one axis with axes of sizes
+  /// \p Before in front of them. A replica has \p Each rows in order \p Order.
+  /// None if that is not known.
   std::optional<uint32_t> orderBehind(llvm::ArrayRef<DimId> Before,
                                       const Sym &Each, uint32_t Order);
-  /// The op that sends rows to parts and so counts the rows of \p E.
+  /// Returns the op that sends rows to parts and so counts the rows of \p E.
   NodeId partedBy(Endpoint E) const;
 
   // Control flow.
 
-  /// The predicate that \p Node runs under and replicas may disagree on, if
-  /// there is one. (One that is partial is reduced for the Switch.)
+  /// Returns the predicate that \p Node runs under and on which replicas may
+  /// disagree, if any. (A Partial one is reduced for the Switch.)
   std::optional<Endpoint> localPredicate(NodeId Node) const;
-  /// Whether \p Node runs under such a predicate, or is a Switch: it is not
-  /// known of the latter which side it takes.
+  /// Returns true if \p Node runs under such a predicate, or is a Switch, which
+  /// may take either side.
   bool mayNotRun(NodeId Node) const {
     return When && (localPredicate(Node) || When->predicateOf(Node) != ~0u);
   }
   bool hasLoops() const { return Loops != nullptr; }
-  /// Whether the node at hand is in a loop.
+  /// Returns true if the node at hand is in a loop.
   bool isInLoop() const { return Loops && Loops->givesInside(N); }
-  /// Whether \p Node has a type, or waits for one that comes round a loop.
+  /// Returns true if \p Node has a type, false if it waits for one that comes
+  /// round a loop.
   bool isDefined(NodeId Node) const { return Defined[Node]; }
-  /// The tensor array or stack whose handle operand 0 is, or NoNode.
+  /// Returns the tensor array or stack whose handle operand 0 is, or NoNode.
   NodeId handle() const;
-  /// The TensorArrayV3 of the array, or of the one that it is the gradient of.
+  /// Returns the TensorArrayV3 of the array, or of the array that it is the
+  /// gradient of.
   NodeId maker() const;
-  /// What the tensor array or stack \p Handle holds, unless nothing is known.
+  /// Returns the type of the elements of the tensor array or stack \p Handle,
+  /// unless nothing is known.
   std::optional<ReplicationType> element(NodeId Handle) const;
-  /// Something of type \p Element is written to \p Handle.
+  /// Records that a value of type \p Element is written to \p Handle.
   void hold(NodeId Handle, ReplicationType Element);
-  /// Has \p Node visited again: it reads what is known of the node at hand and
-  /// no edge tells. In the first round it is still to come.
+  /// Has \p Node visited again: it reads facts about the node at hand that no
+  /// edge shows. In the first round its visit is still to come.
   void wake(NodeId Node) {
     if (!FirstRound)
       Due[Node] = true;
   }
-  /// The same of what uses the array or stack \p Handle.
+  /// Has the users of the array or stack \p Handle visited again.
   void wakeUsers(NodeId Handle) {
     for (NodeId User : Loops->usersOf(Handle))
       wake(User);
@@ -219,7 +225,8 @@ protected:
     int Rank = rank(out(Port));
     return Type.isAxisKnown() && (Rank < 0 || Type.Axis < Rank);
   }
-  /// A tensor that chooses for \p Predicate and that replicas may disagree on.
+  /// Returns a tensor that chooses for \p Predicate and on which replicas may
+  /// disagree, if any.
   std::optional<Endpoint> localTensor(uint32_t Predicate) const;
   void noteMany();
   ReplicationType ofWhole(Endpoint E, ReplicationType Type) const;
@@ -236,12 +243,12 @@ protected:
       Type.Zero = multipliesZeros();
     return Type;
   }
-  /// Whether an operand that all results are linear in is all zeros.
+  /// Returns true if all results are linear in an operand that is all zeros.
   bool multipliesZeros() const;
   Endpoint hoist(Endpoint E) const;
   Endpoint whereJoined(Endpoint E) const;
-  /// The node at hand would have to read operand \p I after an exchange in a
-  /// loop: its results are Varying.
+  /// Makes the results of the node at hand Varying: it would have to read
+  /// operand \p I after an exchange in a loop.
   void refuseInside(unsigned I, const llvm::Twine &Why) {
     varying(Why);
     Refused = I;
@@ -263,13 +270,13 @@ protected:
       Supposed; ///< The type that operand 0 shall have.
   /// Null in a graph without conditionals.
   std::unique_ptr<const Conditions> When;
-  /// By node that runs under many predicates: one that replicas may disagree
-  /// on.
+  /// By node that runs under many predicates: one on which replicas may
+  /// disagree.
   llvm::DenseMap<NodeId, Endpoint> LocalOfMany;
   std::vector<bool> Due; ///< By node: visited in this round or the next.
   bool FirstRound = true;
 
-  // Loops, see Loops.cpp; nothing of this is used without.
+  // Loops, see LoopTypes.cpp. Graphs without loops use none of this.
   std::unique_ptr<const LoopInfo> Loops;
   std::vector<bool> Defined; ///< By node: it has a type.
   llvm::DenseMap<NodeId, ReplicationType>

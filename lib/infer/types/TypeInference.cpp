@@ -2,11 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rounds, and what is inferred of a node before its rule is asked.
+// The rounds, and the inference of a node before its rule is asked.
 //
-// Execution has a type too. What runs under a predicate that is equal on all
+// Execution has a type too. A node under a predicate that is equal on all
 // replicas runs on all of them or on none, and so do the reductions in a
-// branch. What runs under any other predicate has no relation to the
+// branch. A value under any other predicate has no relation to the
 // single-device value, not even a constant: the single device may not have run
 // it.
 //
@@ -31,7 +31,7 @@ TypeInference::TypeInference(TypeAnalysis &T, ArrayRef<NodeId> Order)
     : TypeContext(T, Order), Order(Order), Visited(G.size()),
       HasStates(!T.States.empty()) {}
 
-/// Removes those of the first \p Old elements that \p IsGone is true of.
+/// Removes the elements among the first \p Old for which \p IsGone is true.
 template <typename List, typename Fn>
 static void dropOld(List &L, size_t Old, Fn IsGone) {
   L.erase(std::remove_if(L.begin(), L.begin() + Old, IsGone), L.begin() + Old);
@@ -52,9 +52,9 @@ bool TypeInference::round() {
   return settleLoops() || Any;
 }
 
-/// Sweeps until nothing changes. What a sweep leaves to the next one is behind
-/// something that comes round: a loop variable, what an array holds, a
-/// predicate. Each of these rises only so often.
+/// Sweeps until nothing changes. A sweep leaves to the next one only nodes
+/// behind something that comes round: a loop variable, the elements of an
+/// array, a predicate. Each of these can rise only a limited number of times.
 bool TypeInference::settleLoops() {
   if (!Loops)
     return false;
@@ -105,13 +105,13 @@ bool TypeInference::sweep() {
     Visited[Node] = Any = true;
     std::string Reason = takeReason(Node);
     visit(Node);
-    // What comes round a loop to where it began is so for the old reason.
+    // A Varying that comes round a loop to its Cause keeps the old reason.
     if (Loops && D.numOutputs(Node) != 0 && T.natural(out()).Cause == Node)
       T.Reasons.try_emplace(Node, std::move(Reason));
   }
   if (!Any)
     return false;
-  // What a node said before it was visited again does not count.
+  // Findings of a node from before this visit do not count.
   dropOld(Asked, OldAsked, [&](const Demand &A) { return Visited[A.Because]; });
   dropOld(T.Unproved, OldUnproved, [&](auto &E) { return Visited[E.first]; });
   dropOld(T.Sources, OldSources, [&](auto &E) { return Visited[E.first]; });
@@ -157,7 +157,8 @@ void TypeInference::visit(NodeId Node) {
     T.RefusedInside.push_back({N, *Refused});
     Refused.reset();
   }
-  // What reads something that is computed once may have to be so, too.
+  // A node that reads a value that is computed once may have to be computed
+  // once, too.
   if (!Kept.empty() && !GivesRows && isUnrelated() && keepCause() && Kept[N]) {
     Assumes = 0;
     inferKept();
@@ -175,8 +176,9 @@ void TypeInference::visit(NodeId Node) {
   }
 }
 
-/// A predicate has another type: what runs under many may run under it. All are
-/// marked once in a sweep; in a loop, what was before it is so once more.
+/// Marks the nodes that run under many predicates, since one predicate changed
+/// its type and they may run under it. A sweep marks them once. In a graph with
+/// loops, the next sweep marks them again if there was a second change.
 void TypeInference::wakeMany() {
   ManyAgain |= ManyDue && Loops;
   if (std::exchange(ManyDue, true))
@@ -185,8 +187,8 @@ void TypeInference::wakeMany() {
     Due[Member] = true;
 }
 
-/// Whether everything that the node reads is a true value on every replica and
-/// nothing more is to be said of it: the optimizer, initializers, the saver.
+/// Returns true if all operands are global values without any mark, as in the
+/// optimizer, initializers and the saver.
 bool TypeInference::readsPlain() const {
   for (Endpoint E : G.dataInputs(N))
     if (!T.natural(E).isPlain())
@@ -194,14 +196,15 @@ bool TypeInference::readsPlain() const {
   return node().NumData > 0;
 }
 
-/// What a policy lets vary takes no rows of all replicas beside its own.
+/// Infers the types of the node at hand. If they vary because a policy says so,
+/// its demands to gather rows are dropped.
 void TypeInference::inferAndAsk() {
   size_t Old = Asked.size();
   infer();
   if (D.table().hasRagged())
     doubtNoRows(ArrayRef(Asked).drop_front(Old));
-  // How much of a sparse tensor is a replica's (EntrySlice): sizes of one and
-  // of all stand there side by side, and for no tensor of the input.
+  // The check of a sliced sparse tensor (EntrySlice) concatenates sizes of one
+  // replica and of all: they are not the sizes of a tensor of the input.
   if (node().Kind == Inserted::Check && isOp(op::Concat) &&
       Asked.size() != Old) {
     Asked.resize(Old);
@@ -230,7 +233,7 @@ void TypeInference::infer() {
     inferKept();
     return;
   }
-  // What combined the values of replicas of it gives it unchanged.
+  // A merge or scale whose operand is computed once passes it on unchanged.
   if (!Kept.empty() && !PerReplica && This.NumData != 0 &&
       (This.Kind == Inserted::Merge || This.Kind == Inserted::Scale) &&
       T.natural(input(0)).Whole) {
@@ -297,7 +300,8 @@ void TypeInference::infer() {
     Op.type(*this);
     return;
   }
-  // What reads nothing is equal everywhere, but for what its rule knows.
+  // A node with global operands, or none, gives global values, unless its rule
+  // knows better.
   if (AllTrue && OfTrue && !Draws) {
     setAll(ReplicationType::replicated());
     return;
@@ -319,9 +323,9 @@ void TypeInference::infer() {
     Op.type(*this);
 }
 
-/// Shape arithmetic: the local value is used unchanged as a size. False if the
-/// elements of no result are known; that an integer is the size of the
-/// single-device step is a supposition, which the rule must bear out.
+/// Infers shape arithmetic: the local value is used unchanged as a size.
+/// Returns false if no result has known elements, or if the integer is only
+/// supposed to be a size of the single-device step: the rule must confirm that.
 bool TypeInference::inferSizes() {
   auto HasValue = [&](unsigned Port) { return D.value(out(Port)).has_value(); };
   if (none_of(seq(0u, numResults()), HasValue) ||
@@ -337,8 +341,8 @@ bool TypeInference::inferSizes() {
   return true;
 }
 
-/// The results of a node that runs under \p Predicate, which replicas may
-/// disagree on.
+/// Infers the results of a node that runs under \p Predicate, on which replicas
+/// may disagree.
 void TypeInference::inferLocally(Endpoint Predicate) {
   T.LocalPredicates.insert_or_assign(N, Predicate);
   if (node().Count == Copies::Once && G.opDef(N) && G.opDef(N)->isStateful() &&
@@ -357,15 +361,16 @@ void TypeInference::inferLocally(Endpoint Predicate) {
   setAll(varying("runs under a predicate that replicas may disagree on"));
 }
 
-/// What exists once reads the rows of all replicas, joined in their order.
+/// Asks for the rows of all replicas, joined in their order, for operands of an
+/// unreplicated node.
 void TypeInference::askForRows() {
   for (unsigned I = 0; I < numData(); ++I)
     if (ReplicationType Read = T.natural(input(I)); Read.isJoined())
       gathered(I, Read);
 }
 
-/// Whether operands that are split have different numbers of rows, or may have:
-/// one row on a replica would be broadcast there.
+/// Returns true if operands that are split have different numbers of rows, or
+/// may have: a single row on a replica would be broadcast there.
 bool TypeInference::mixesRows() const {
   if (is(trait::TakesUnequalRows))
     return false;
@@ -399,9 +404,9 @@ static StringRef faultOf(NoRows What) {
                                      : "gives no number";
 }
 
-/// Of rows that are counted by their values a replica may have none: there the
-/// kernel may give what is no part of the true value. Demands \p Met have the
-/// rows of all replicas read.
+/// Makes results Varying if a replica may have none of the rows of an operand,
+/// since values count them, and the kernel is wrong there. Operands with a
+/// gather in \p Met have the rows of all replicas.
 void TypeInference::doubtNoRows(ArrayRef<Demand> Met) {
   NoRows What = Rules[node().Op].OnNoRows;
   if (What == NoRows::Right || !isPerReplica() || isKept(N))
@@ -418,7 +423,7 @@ void TypeInference::doubtNoRows(ArrayRef<Demand> Met) {
     auto Shape = shape(I);
     if (!Shape || (X.isSharded() && X.Axis >= Shape->size()))
       return X.isSharded() || X.isVarying();
-    // Of rows it may not be known how many they are.
+    // A shard may be empty, too, if its number of rows is not known.
     return any_of(*Shape, [&](DimId S) { return mayBeNone(G, D, S); }) ||
            (X.isSharded() && !Table.isRagged((*Shape)[X.Axis]) &&
             D.isUneven(input(I), X.Axis));
@@ -466,7 +471,7 @@ void TypeInference::inferOrdered() {
     if (!Type.isSharded())
       continue;
     Type.Order = Order;
-    // A row that becomes several, or a part of one, is in no order known.
+    // If an op splits or merges rows, their order is not known.
     if (Op.Is & trait::RegroupsRows) {
       auto In = shape(0), Out = D.shape(out(Port));
       unsigned Axis = operand(0).Axis;
@@ -481,8 +486,8 @@ void TypeInference::inferOrdered() {
   }
 }
 
-/// Adds those whose numbers a reader of them, or of what is made of them, does
-/// not know what to do with, or that nobody reads: they are results.
+/// Adds the nodes whose row numbers, or values made of them, some user cannot
+/// use. Adds those whose numbers have no user as well: they are results.
 void TypeInference::findUnusable(std::vector<NodeId> &Found) {
   std::vector<bool> Has(G.size());
   auto Add = [&](NodeId Node) {
@@ -494,7 +499,7 @@ void TypeInference::findUnusable(std::vector<NodeId> &Found) {
     if ((X.countsRows() && is(X.Cause, trait::FindsRows)) || X.isDistinct())
       Add(X.Cause);
   };
-  // Where numbers of rows are sent too, those are right only on a replica.
+  // If row numbers are sent to parts as well, they are right only on a replica.
   std::vector<bool> SendsNumbers(G.size());
   for (NodeId Node : Order)
     if (NodeId By = is(Node, trait::SendsRows) ? partedBy({Node, 0}) : NoNode;
@@ -510,15 +515,16 @@ void TypeInference::findUnusable(std::vector<NodeId> &Found) {
     });
     if (Gives && !G.hasUses(Node))
       Ask(Results.front());
-    // What is not related for another reason may use them once that is gone.
+    // A node that is unrelated for another reason may use them once that is
+    // gone.
     auto IsOther = [&](Endpoint E) { return T.type(E).isUnrelated(); };
     if (G.node(Node).Count == Copies::Once || T.Vars.isUpdate(G, Node) ||
         (!Gives && !Uses && none_of(G.dataInputs(Node), IsOther)))
       for (Endpoint E : G.dataInputs(Node))
-        // Those that are gathered are used behind.
+        // Gathered distinct values are used behind the gather.
         if (!T.type(E).isDistinct() || !combinesReplicas(G, Node) || !Uses)
           Ask(T.type(E));
-    // Of what gathers rows after their numbers only the end has a type.
+    // In a gather of row counts and rows, only the last node has a type.
     if (!Gives && !Uses && !isLengthGatherOp(G, Node))
       for (Endpoint E : G.dataInputs(Node))
         if (NodeId By = T.type(E).isSharded() ? partedBy(E) : NoNode;

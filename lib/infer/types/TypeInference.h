@@ -11,36 +11,37 @@
 
 namespace graft {
 
-/// Applies the rules of ops, in rounds over the nodes. It knows of an op what
-/// its entry says (OpRule).
+/// Applies the rules of ops, in rounds over the nodes. It knows ops only by
+/// their entries (OpRule).
 class TypeInference : private TypeContext {
 public:
   TypeInference(TypeAnalysis &T, llvm::ArrayRef<NodeId> Order);
-  /// Visits all nodes, the next times only those that read something new. False
-  /// when there was none.
+  /// Visits all nodes; later rounds visit only nodes that read something new.
+  /// Returns false if there are none.
   bool round();
   void visit(NodeId Node);
   /// Has \p Node, or its users, visited again.
   void mark(NodeId Node) { Due[Node] = true; }
   void markUsers(NodeId Node);
   void wakeMany();
-  /// Has the types of loops inferred anew: what they begin with is another now.
+  /// Has the types of loops inferred anew, since they begin with other types
+  /// now.
   void restartLoops();
-  /// Says that all types that nodes can read are there.
+  /// Declares that all types that nodes can read are there.
   void settle() { Defined.assign(Defined.size(), true); }
 
-  /// When nothing else moves: has what no rule relates computed once, and what
-  /// that takes. False if there is nothing of the kind (KeptNodes.cpp).
+  /// At a fixpoint: has the nodes that no rule relates computed once, and the
+  /// operands that these need. Returns false if there are none (KeptNodes.cpp).
   bool keepUnrelated(const KeepOptions &Options);
   TypeAnalysis::KeptNodes takeKept();
 
-  /// The reductions that the last round asked for, by source; of those for one
-  /// source the one that the first node asked for comes first.
+  /// Returns the reductions that the last round asked for, by source and, for
+  /// one source, by the node that asked.
   std::vector<Demand> takeReductions();
-  /// What was asked for and not taken.
+  /// Returns the demands that were not taken.
   llvm::ArrayRef<Demand> asked() const { return Asked; }
-  /// The nodes that find, or send, rows whose numbers, each replica's own,
-  /// somebody cannot use.
+  /// Finds the nodes that find or send rows whose per-replica numbers some user
+  /// cannot use.
   void findUnusable(std::vector<NodeId> &Found);
 
 private:
@@ -81,23 +82,23 @@ private:
   bool holdsSizes(unsigned Port) const;
   void inferKept();
 
-  /// How often a type can rise: from none to Varying, in five steps; what it
-  /// assumes, three bits; its order, and what of it is symbolic.
+  /// The number of times that a type can rise: five steps from none to Varying,
+  /// three bits for assumptions, its order, and its symbolic parts.
   static constexpr uint64_t TypeHeight = 12;
 
   llvm::ArrayRef<NodeId> Order;
-  std::vector<bool> Visited; ///< By node: in this round, and before.
+  std::vector<bool> Visited; ///< By node: visited in this sweep.
   bool ManyDue = false;      ///< See wakeMany.
   bool ManyAgain = false;
   bool HasStates;           ///< A variable has a policy of its own.
   std::vector<bool> Kept;   ///< By node: computed once. Empty: none is.
   std::vector<bool> Spared; ///< By node: the user says what its value is.
-  /// By node: only sync-on-read variables take what is made of it.
+  /// By node: only updates of sync-on-read variables use its value.
   std::vector<bool> OfMetrics;
-  /// By array or stack: something unrelated is written to it. For lookups only.
+  /// By array or stack: an unrelated value is written to it. For lookups only.
   llvm::DenseMap<NodeId, bool> TakesUnrelated;
   TypeAnalysis::KeptNodes Found;
-  bool GivesRows = false; ///< A kept node does that claimed them.
+  bool GivesRows = false; ///< A kept node gives rows that a constant claimed.
   uint64_t SweepLimit = 0;
 };
 

@@ -2,11 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fixpoint. Every round infers types with the demands of the rounds before
-// it met, and asks for more; after the first it visits only nodes that read a
-// type that is another now. A demand moves up along linear ops to the
-// raw gradient, so that a gradient is reduced once for all its users. Rounds
-// see only what earlier rounds asked for, so the result does not depend on the
+// The fixpoint. Every round infers types with the demands of earlier rounds
+// met, and makes more demands. After the first, a round visits only nodes that
+// read a type that changed. A demand moves up along linear ops to the raw
+// gradient, so that a gradient is reduced once for all its users. Rounds see
+// only what earlier rounds asked for, so the result does not depend on the
 // order of nodes.
 //
 //===----------------------------------------------------------------------===//
@@ -75,7 +75,7 @@ TypeAnalysis::TypeAnalysis(const Graph &G, ArrayRef<NodeId> Order,
         continue;
       Reduced[Index] = true;
       Reductions.push_back(A);
-      // What joins rows has another type itself.
+      // A node that joins rows changes its own type, too.
       Rules.markUsers(A.Source.Node);
       Rules.restartLoops();
       if (natural(A.Source).isJoined())
@@ -99,7 +99,7 @@ TypeAnalysis::TypeAnalysis(const Graph &G, ArrayRef<NodeId> Order,
     Rules.findUnusable(Unusable);
   if (KeepOnce)
     Kept = Rules.takeKept();
-  // Gathers and scales are for one consumer, so what it asked last counts.
+  // Gathers and scales are for one user, so only its last demands count.
   append_range(Demands, Rules.asked());
   llvm::stable_sort(Demands, [](const Demand &A, const Demand &B) {
     return std::tuple(A.Kind, A.Source.Node, A.Source.Port, A.User, A.Index) <
@@ -143,11 +143,12 @@ ReplicationType TypeAnalysis::numberOf(Endpoint E, ReplicationType Type) const {
   }
   Type.Symbolic = false;
   auto Value = Dims.value(E);
-  // Of numbers that are the same it is not known how many there are.
+  // If the elements are global values, only their number is local, and it is
+  // not known.
   if (!Value || Dims.table().areSame(*Value))
     return ReplicationType::varying(E.Node);
   std::optional<int> Power;
-  // Ragged rows of all replicas together are those of the true value.
+  // Data-dependent row counts of all replicas add up to the global one.
   auto IsCount = [&](DimId D) {
     auto S = Dims.table().sym(D);
     return S && S->Ragged != 0 && S->isLocal();
@@ -179,11 +180,12 @@ TypeAnalysis::sizePowers(Endpoint E) const {
       return std::nullopt;
     Powers.push_back(*Power);
   }
-  // How many numbers there are is not known of those that are the same.
+  // If the elements are global values, only their number is local, and it is
+  // not known.
   if (natural(E).Symbolic && all_of(Powers, [](int64_t P) { return P == 0; }) &&
       Dims.table().areSame(*Value))
     return std::nullopt;
-  // Factors of their own are a vector of products.
+  // Different powers are applied as a vector of products.
   if (!all_equal(Powers) &&
       (Dims.isMatrix(E) || any_of(Powers, [](int64_t P) { return P < 0; })))
     return std::nullopt;
@@ -208,7 +210,7 @@ std::optional<int> TypeAnalysis::wholeAxis(Endpoint E) const {
     return std::nullopt;
   if (Axis < 0)
     return Axis;
-  // Rows of all replicas that are no equal shares.
+  // The rows of all replicas cannot be split into equal shares.
   DimId Rows = (*Dims.shape(E))[Axis];
   int64_t Number = Table.number(Rows);
   if (Table.isRagged(Rows) ||

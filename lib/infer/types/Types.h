@@ -2,15 +2,16 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// For every tensor of a replicated program, how the tensors of the replicas
-// relate to the tensor of the single-device step, the *true* value:
+// A type says, for a tensor of a replicated program, how the local values of
+// the replicas relate to the value in the single-device step, the *global* or
+// *true* value:
 //
 //     true = N^-k * combine(local_0, ..., local_{N-1})
 //
 // where combine picks any (Replicated), concatenates along an axis (Sharded),
 // or adds, takes the minimum, ... (Partial). Varying means that no relation is
-// known. Gradients are found by these types, not by names or optimizers: what
-// reaches a write and is Partial must be reduced.
+// known. These types find gradients, not names or optimizers: a Partial value
+// that reaches a write must be reduced.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,46 +35,46 @@ namespace graft {
 
 enum class Layout : uint8_t { Replicated, Sharded, Partial, Varying };
 enum class Combine : uint8_t { Sum, Min, Max, And, Or };
-/// As in CombineAttr and in remarks: "sum".
+/// Returns the name that CombineAttr and remarks use, such as "sum".
 llvm::StringRef combineName(Combine Op);
 
-/// What a type rests on besides the graph (a bit mask).
+/// The assumptions of a type that the graph does not prove (a bit mask).
 enum Assumption : uint8_t {
-  AssumesLocalBatchNorm = 1, ///< Statistics of one replica's rows.
+  AssumesLocalBatchNorm = 1, ///< Statistics are those of one replica's rows.
   AssumesRandomDraw = 2,     ///< Equal in distribution, not in value.
   AssumesReduction = 4,      ///< A reduction that was asked for, not proved.
 };
 
-/// Of what is Varying: indices that are right within a replica, and what
-/// belongs to them. Any other op than those that move or use them drops the
+/// A mark of Varying values: indices that are right within a replica, and
+/// values that belong to them. Ops that neither move nor use them drop the
 /// mark.
 enum class LocalIndices : uint8_t {
   None,
-  /// Numbers of rows. Plus where the rows of the replica begin, and
-  /// concatenated along Axis, they are the true value.
+  /// Row numbers. With the number of the replica's first row added, and
+  /// concatenated along Axis, they are the global value.
   RowNumbers,
-  RowIndices, ///< The same of the first of the last axis only.
-  IndexRows,  ///< Those transposed: the first of the first axis.
+  RowIndices, ///< Tuples along the last axis that begin with a row number.
+  IndexRows,  ///< RowIndices transposed: tuples along the first axis.
   /// A tensor that a batch norm keeps for its gradient. Only its kernel knows
   /// the size; it is right for the gradient on the same replica.
   ForGradient,
   // The entries of a sparse tensor in the rows of the replica, in the order of
-  // the whole; which may go from row to row and back. Cause is what slices it
-  // (lib/program/forms/EntrySlice.h).
-  EntryIndices, ///< Those of the rows are counted from the replica's first.
-  EntryRows,    ///< The rows alone, counted so.
-  EntryValues,  ///< A row for each along axis 0, a function of what it is.
-  // A sparse matrix with the rows of the replica: the rows of its elements,
-  // what else there is of each, and rows before columns. What has one Cause
-  // belongs together, in its order.
+  // the whole tensor, which need not be sorted by row. Cause is the node that
+  // slices it (lib/program/forms/EntrySlice.h).
+  EntryIndices, ///< Indices whose rows count from the replica's first row.
+  EntryRows,    ///< The row numbers alone, counted from there.
+  EntryValues,  ///< A row for each entry along axis 0, a function of the entry.
+  // A sparse matrix with the rows of the replica: the row numbers of its
+  // elements, other values of each element, and pairs of row and column.
+  // Tensors with one Cause belong together and have its order.
   HitRows,
   HitValues,
   HitIndices,
-  // What a replica finds without repetitions, Cause is the Unique. A row of
-  // Distinct is a function of the value that it stands for. Rows of Sums, for
-  // those values, are terms of a sum over the replicas. Numbers say which of
-  // the values each row along Axis has. All are those of all replicas, one
-  // after the other.
+  // The distinct values that a replica finds; Cause is the Unique. A row of
+  // Distinct is a function of one distinct value. Each row along Axis has a
+  // number, the index of its distinct value. Rows of Sums, one for each
+  // distinct value, are terms of a sum over the replicas. The All kinds have
+  // the rows of all replicas, one after the other.
   Distinct,
   DistinctNumbers,
   DistinctSums,
@@ -84,22 +85,24 @@ enum class LocalIndices : uint8_t {
 
 struct ReplicationType {
   Layout L = Layout::Replicated;
-  Combine Op = Combine::Sum; ///< Of Partial.
+  Combine Op = Combine::Sum; ///< The operation of Partial.
   LocalIndices Indices = LocalIndices::None;
   uint8_t Assumes = 0;
   bool Zero : 1 = false;     ///< All zeros: has every k, see hasSizeOf().
   bool Symbolic : 1 = false; ///< An integer made of local sizes.
-  /// The true value of what is computed once, on the rows of all replicas. What
-  /// reads it per replica sees it split, or as it is (TypeContext::operand).
+  /// The global value of an unreplicated node, computed on the rows of all
+  /// replicas. A per-replica user reads it split, or as it is
+  /// (TypeContext::operand).
   bool Whole : 1 = false;
-  uint8_t Axis = 0;      ///< Of Sharded, and of row numbers.
-  int8_t K = 0;          ///< The power of N, see above.
-  uint32_t Order = 0;    ///< Of the rows of Sharded, or numbered, see below.
-  NodeId Cause = NoNode; ///< Of Varying: where it began.
+  uint8_t Axis = 0;   ///< The axis of Sharded, and of row numbers.
+  int8_t K = 0;       ///< The power of N, see above.
+  uint32_t Order = 0; ///< The order of Sharded rows or row numbers, see below.
+  NodeId Cause = NoNode; ///< The node at which Varying began.
 
-  /// Orders of rows: that of the true value; any, since all rows are equal; the
-  /// others are those of parts that were joined along the axis (TypeAnalysis).
-  /// Their concatenation has the rows of the true value, in another order.
+  /// Orders of rows: that of the global value; any, since all rows are equal;
+  /// the others are orders of parts that were joined along the axis
+  /// (TypeAnalysis). The local values, concatenated, have the rows of the
+  /// global value in another order then.
   static constexpr uint32_t InOrder = 0, AnyOrder = ~0u;
 
   bool isOfHits() const {
@@ -111,14 +114,14 @@ struct ReplicationType {
            Indices <= LocalIndices::EntryValues;
   }
   bool isDistinct() const { return Indices >= LocalIndices::Distinct; }
-  /// Numbers of rows that are in the order of the true value.
+  /// Returns true for row numbers of rows in the order of the global value.
   bool isRowNumbers() const {
     return Indices == LocalIndices::RowNumbers && Order == InOrder;
   }
   bool isRowIndices() const {
     return Indices == LocalIndices::RowIndices && Order == InOrder;
   }
-  /// The same of rows in any order.
+  /// Returns true for row numbers of any kind, of rows in any order.
   bool countsRows() const {
     return Indices == LocalIndices::RowNumbers ||
            Indices == LocalIndices::RowIndices ||
@@ -128,13 +131,14 @@ struct ReplicationType {
     return L == Layout::Sharded && Order != InOrder && Order != AnyOrder;
   }
 
-  /// Whether zeros are as large as what has type \p X: they have every layout,
-  /// but those of the rows of one replica are not those of all rows.
+  /// Returns true if these zeros are as large as a value of type \p X. Zeros
+  /// have every layout, but zeros for the rows of one replica are fewer than
+  /// zeros for all rows.
   bool hasSizeOf(const ReplicationType &X) const {
     return isNothing() || X.isNothing() ||
            (isSharded() ? X.isSharded() && X.Axis == Axis : !X.isSharded());
   }
-  /// What is not there, and is nobody's: zeros of every size.
+  /// Returns true for an absent contribution: zeros that match any shape.
   bool isNothing() const {
     return Zero && L == Layout::Replicated && Order == AnyOrder;
   }
@@ -173,20 +177,22 @@ struct ReplicationType {
     T.Cause = Cause;
     return T;
   }
-  /// A power that is too large to count stays so: the value is Varying then.
+  /// Sets the scale exponent. One out of range stays out of range
+  /// (isPowerKnown), and the value becomes Varying.
   void setPower(int Power) {
     K = static_cast<int8_t>(std::clamp(Power, -MaxPower - 1, MaxPower + 1));
   }
   bool isPowerKnown() const { return K >= -MaxPower && K <= MaxPower; }
   static constexpr int MaxPower = 100;
-  /// An axis that no tensor has stays so: the value is Varying then.
+  /// Sets the axis. One that no tensor has becomes NoAxis, and the value
+  /// becomes Varying.
   void setAxis(int64_t Number) {
     Axis =
         Number >= 0 && Number < MaxRank ? static_cast<uint8_t>(Number) : NoAxis;
   }
   bool isAxisKnown() const { return Axis != NoAxis; }
   static constexpr uint8_t NoAxis = UINT8_MAX;
-  /// The true value and nothing else to say of it: most of a graph.
+  /// Returns true for a global value without any mark: most of a graph.
   bool isPlain() const { return isTrue() && !Zero && !Whole && Assumes == 0; }
   bool isTrue() const { return L == Layout::Replicated && K == 0 && !Symbolic; }
   bool isWholeSize() const { return Whole && Symbolic; }
@@ -194,7 +200,8 @@ struct ReplicationType {
   bool isSharded() const { return L == Layout::Sharded; }
   bool isPartial() const { return L == Layout::Partial; }
   bool isVarying() const { return L == Layout::Varying; }
-  /// No rule says what the replicas have, not even indices of their own rows.
+  /// Returns true if no rule relates the local values, not even as indices of
+  /// their own rows.
   bool isUnrelated() const {
     return isVarying() && Indices == LocalIndices::None;
   }
@@ -204,17 +211,17 @@ struct ReplicationType {
            (L != Layout::Partial || Op == O.Op);
   }
   bool operator==(const ReplicationType &O) const = default;
-  /// "Sharded(0) k=1", as in remarks.
+  /// Returns the text in remarks, such as "Sharded(0) k=1".
   std::string str() const;
 };
 
 static_assert(sizeof(ReplicationType) == 16);
 
-/// Something that must be inserted so that every rule holds.
+/// A collective request: a node that must be inserted so that every rule holds.
 struct Demand {
   enum KindTy : uint8_t {
-    /// Tensor Source becomes Replicated k=0 for all its users; what joins rows
-    /// then reads the rows of all replicas.
+    /// Tensor Source becomes Replicated k=0 for all its users; a node that
+    /// joins rows then reads the rows of all replicas.
     Reduce,
     Gather, ///< Input Index of User is gathered along Axis, for it alone.
     Scale,  ///< Input Index of User is multiplied by N^Power, for it alone.
@@ -232,10 +239,10 @@ struct Demand {
   NodeId Because = NoNode; ///< The node whose rule asked.
 };
 
-/// Of what is computed once.
+/// The options for unreplicated nodes.
 struct KeepOptions {
   llvm::ArrayRef<NodeId> Fetched; ///< Nodes whose value is wanted.
-  llvm::ArrayRef<NodeId> Fed;     ///< Kept for those who feed them.
+  llvm::ArrayRef<NodeId> Fed;     ///< Kept so that users can feed them.
   llvm::ArrayRef<NodeId> Moved;   ///< Kept since less is sent then.
   /// A batch norm takes the statistics of one replica's rows, as the user says.
   bool LocalBatchNorm = false;
@@ -253,122 +260,126 @@ public:
   /// Nodes to be computed once so that everything is related.
   struct KeptNodes {
     std::vector<NodeId> Nodes; ///< In node order.
-    /// Those of them where no rule related replicas, and why.
+    /// The nodes among them that no rule related, and why.
     std::vector<std::pair<NodeId, std::string>> Causes;
-    /// What would have to be computed once and cannot be, and why.
+    /// Nodes that would have to be unreplicated and cannot be, and why.
     std::vector<std::pair<NodeId, std::string>> Refused;
   };
   const KeptNodes &kept() const { return Kept; }
 
-  /// The type of a tensor, with the demanded reductions in place.
+  /// Returns the type of a tensor, with the demanded reductions in place.
   ReplicationType type(Endpoint E) const {
     ReplicationType Type = natural(E);
     return Type.isPartial() && Reduced[Dims.outputIndex(E)] ? reducedType(Type)
                                                             : Type;
   }
-  /// The type that the rule of the producer gives, without a reduction of E.
+  /// Returns the type that the rule of the producer gives, without a reduction
+  /// of \p E.
   ReplicationType natural(Endpoint E) const {
     return Dims.validPort(E) ? Types[Dims.outputIndex(E)]
                              : ReplicationType::varying(E.Node);
   }
-  /// The type of \p E used as a number: local sizes become values.
+  /// Returns the type of \p E used as a number: local sizes become values.
   ReplicationType number(Endpoint E) const {
     ReplicationType Type = type(E);
     return Type.isJoined() || Type.Symbolic ? numberOf(E, Type) : Type;
   }
 
-  /// Of integers that are made of local sizes: by which power of N each element
-  /// of the true value exceeds the local one. None if that is not known.
+  /// Returns, for integers that are made of local sizes, the power of N by
+  /// which each global element exceeds the local one. None if that is not
+  /// known.
   std::optional<llvm::SmallVector<int64_t, 4>> sizePowers(Endpoint E) const;
 
-  /// Along which axis a replica has rows of \p E, which is Whole; -1: along
-  /// none, it has all of it; nothing if that is not known, or there are several
-  /// axes, or \p E holds sizes.
+  /// Returns the axis along which a replica has rows of \p E, which is Whole;
+  /// -1 if each replica has all of it. Returns nothing if that is not known, if
+  /// there are several axes, or if \p E holds sizes.
   std::optional<int> wholeAxis(Endpoint E) const;
 
-  /// Of rows that every replica has in equal blocks, each in the order of the
-  /// true value: how many blocks there are; 0 for anything else, and for more
-  /// than anybody would join.
+  /// Returns the number of equal blocks of rows that every replica has, each in
+  /// the order of the global value. Returns 0 for any other value, and for too
+  /// many blocks to join.
   unsigned blocks(Endpoint E) const;
 
-  /// What has to be inserted, in node order; empty for a finished program.
+  /// Returns the demands by kind, and by node within a kind; empty for a
+  /// finished program.
   const std::vector<Demand> &demands() const { return Demands; }
 
   /// Infers the types of nodes that are new and forgets the demands, which are
   /// met now. \p Order is the new topological order.
   void extend(llvm::ArrayRef<NodeId> Order);
 
-  /// Why \p N is Varying at the node where that began.
+  /// Returns why \p N is Varying, if that began at \p N.
   std::string reason(NodeId N) const;
 
-  /// Inputs of update ops whose value no rule could relate: (node, input), in
-  /// node order.
+  /// Returns the inputs of updates whose value no rule could relate: (node,
+  /// input), in node order.
   const std::vector<std::pair<NodeId, unsigned>> &unprovedWrites() const {
     return Unproved;
   }
-  /// Whether \p N reads or writes a variable that has a policy of its own. It
-  /// may write what the policy asks for, be it the value of the single-device
-  /// step or not.
+  /// Returns true if \p N reads or writes a variable that has a policy of its
+  /// own. It may write what the policy asks for, even if that is not the value
+  /// of the single-device step.
   bool usesState(NodeId N) const { return anyStates() && stateOf(N); }
-  /// Whether \p Type is Varying since a variable's policy says so.
+  /// Returns true if \p Type is Varying because a variable's policy says so.
   bool isByPolicy(const ReplicationType &Type) const {
     return anyStates() && Type.isVarying() && Type.Cause != NoNode &&
            (States.contains(Type.Cause) || stateOf(Type.Cause));
   }
-  /// The same of what unprovedWrites() says: input \p I of \p N.
+  /// Returns true if \p N or its input \p I, as in unprovedWrites(), uses such
+  /// a variable.
   bool usesState(NodeId N, unsigned I) const {
     return anyStates() && (stateOf(N) || (I < Vars.update(G, N).NumVars &&
                                           stateOf(G.input(N, I))));
   }
-  /// Whether a variable has a policy of its own.
+  /// Returns true if a variable has a policy of its own.
   bool anyStates() const { return !States.empty(); }
-  /// Whether \p N reads a variable of which the copies have no value together:
-  /// its name gives that of copy 0, and nobody outside of the step may ask.
+  /// Returns true if \p N reads a variable whose copies are not aggregated: the
+  /// name has the value of copy 0, which no run outside of the step may read.
   bool readsUnaggregated(NodeId N) const {
     const VariableState *S = anyStates() ? stateOf(N) : nullptr;
     return S && S->OnRead && S->How == Aggregation::None &&
            (G.isOp(N, op::ReadVariableOp) || G.isOp(N, op::Identity));
   }
-  /// Nodes that introduce assumptions: (node, bits). What they compute reaches
-  /// a write or a result, or it would not be there.
+  /// Returns the nodes that introduce assumptions: (node, bits). All of them
+  /// reach a write or a result, or they would not be there.
   const std::vector<std::pair<NodeId, uint8_t>> &assumptions() const {
     return Sources;
   }
 
-  /// Ops that exist once for their effect and run under a predicate that
-  /// replicas may disagree on, although no value that they take says so: (node,
+  /// Returns the unreplicated ops with an effect that run under a predicate on
+  /// which replicas may disagree, although no operand shows it: (node,
   /// predicate), in node order.
   const std::vector<std::pair<NodeId, Endpoint>> &localEffects() const {
     return LocalEffects;
   }
 
-  /// Operands (node, input) that replicas would have to exchange inside a loop,
-  /// which they cannot.
+  /// Returns the operands (node, input) that replicas would have to exchange
+  /// inside a loop, which they cannot.
   const std::vector<std::pair<NodeId, unsigned>> &refusedInside() const {
     return RefusedInside;
   }
 
-  /// The predicate that \p N runs under and replicas may disagree on, if there
-  /// is one.
+  /// Returns the predicate that \p N runs under and on which replicas may
+  /// disagree, if any.
   std::optional<Endpoint> localPredicate(NodeId N) const {
     auto It = LocalPredicates.find(N);
     return It == LocalPredicates.end() ? std::nullopt
                                        : std::optional(It->second);
   }
 
-  /// Where nodes whose row numbers, each replica's own, somebody cannot use:
-  /// they must select among the rows of all replicas. Each of them once.
+  /// Returns the nodes, each once, that find or send rows whose per-replica
+  /// numbers some user cannot use. They must select among the rows of all
+  /// replicas.
   const std::vector<NodeId> &unusableNumbers() const { return Unusable; }
 
-  /// Nodes, in order, whose integer was taken to be a size of the single-device
-  /// step (DimAnalysis::shared) and is another one on replicas.
+  /// Returns the nodes, in order, whose integer was taken to be a size of the
+  /// single-device step (DimAnalysis::shared) but is another one on replicas.
   std::vector<NodeId> differing() const;
 
-  /// One of the parts that an order of rows is made of: its own order, and how
-  /// many rows it has (a symbol, or a size that is only known to be one size).
-  /// A single part is of those of its order that a Where, which counts them,
-  /// selects; or, with both, as many parts as the size says, each with so many
-  /// rows.
+  /// One part of an order of rows: its own order, and its number of rows, as
+  /// Rows or, if it is only known to be one size, as Size. A single part has
+  /// another meaning: the rows of Order that the Where with row count Rows
+  /// selects or, with Size and Rows, Size blocks of Rows rows each.
   struct OrderedPart {
     uint32_t Order;
     DimId Size;
@@ -387,17 +398,17 @@ public:
 private:
   friend class TypeContext;
   friend class TypeInference;
-  /// number() of what is Symbolic or joined.
+  /// Implements number() for a type that is Symbolic or joined.
   ReplicationType numberOf(Endpoint E, ReplicationType Type) const;
-  /// Along which axis each replica has a share of \p E; -1: along none; -2: not
-  /// known, or along several.
+  /// Returns the axis along which each replica has a share of \p E; -1: none;
+  /// -2: not known, or several.
   int localAxis(Endpoint E) const;
   static ReplicationType reducedType(ReplicationType Type) {
     ReplicationType Result = ReplicationType::replicated();
     Result.Assumes = Type.Assumes;
     return Result;
   }
-  /// What the copies of a variable with a policy of its own are together
+  /// The joint type of the copies of a variable with a policy of its own
   /// (VariableStates.cpp).
   struct VariableState {
     ReplicationType Type;
@@ -406,7 +417,7 @@ private:
     NodeId Initial = NoNode; ///< The assignment of the initial value.
   };
   void findStates();
-  /// The state of the variable that \p N takes first, or null.
+  /// Returns the state of the variable that is input 0 of \p N, or null.
   const VariableState *stateOf(NodeId N) const {
     if (G.node(N).NumData == 0)
       return nullptr;

@@ -2,23 +2,23 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// State has a type: what its copies are together. What is written must have
-// that type, and what is read has it.
+// The state of a variable has a type: that of its copies together. A value that
+// is written must have that type, and a value that is read has it.
 //
 //   mirrored, replicated               Replicated
 //   sync-on-read sum                   Partial(sum)
 //   sync-on-read mean                  Partial(sum) k=1
 //   sync-on-read only-first-replica    Replicated
-//   sync-on-read none                  Varying: they are nothing together
+//   sync-on-read none                  Varying: they are not combined
 //
-// So a sum over the rows of a replica is added to a sync-on-read sum as it is,
-// and nothing is exchanged before somebody asks for the whole. A value that all
-// replicas have, as a restored one, is divided among the copies of a sum, and
-// a value of another scale is multiplied by a power of their number. The
-// initial value is not: every copy gets it, which is right for zeros only.
+// So a sum over the rows of a replica is added to a sync-on-read sum as it is.
+// Nothing is exchanged before the variable is read outside of the step. A value
+// that all replicas have, such as a restored one, is divided among the copies
+// of a sum. A value of another scale is multiplied by a power of N. The initial
+// value is not: every copy gets it, which is right for zeros only.
 //
-// A value of its own that a replica writes to a mirrored variable, as a rule
-// asked for, makes the copies differ: the state is Varying from then on.
+// If each replica writes its own value to a mirrored variable, because a policy
+// asked for it, the copies differ: the state is Varying from then on.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +39,7 @@ void TypeAnalysis::findStates() {
     auto How = aggregationOf(G, Var);
     if (!How && !OnRead)
       continue;
-    // One copy is the variable.
+    // A single copy is the variable itself.
     if (States.empty() && readMesh(G).replicas() < 2)
       return;
     VariableState S;
@@ -62,8 +62,8 @@ TypeAnalysis::VariableState *TypeInference::stateOf(Endpoint E) {
   return It == T.States.end() ? nullptr : &It->second;
 }
 
-/// Whether the node at hand takes the value of a variable that has a state, or
-/// writes a sync-on-read one; it has its types then.
+/// Returns true if the node at hand reads a variable that has a state, or
+/// writes a sync-on-read one. The node has its types then.
 bool TypeInference::usesState() {
   if (UpdateDef U = T.Vars.update(G, N); U.Kind != UpdateKind::None) {
     const TypeAnalysis::VariableState *S = stateOf(input(0));
@@ -71,7 +71,7 @@ bool TypeInference::usesState() {
       writeState(*S, U);
       return true;
     }
-    // Each copy of a slot is what the whole should be.
+    // The update needs the whole value in each copy of a slot.
     bool Any = false;
     for (unsigned I = 1; I < U.NumVars && I < numData(); ++I)
       if (const TypeAnalysis::VariableState *Slot = stateOf(input(I));
@@ -93,12 +93,12 @@ bool TypeInference::usesState() {
       setAll(S->Type);
       return true;
     }
-    // All copies have one value, or nobody asks for it.
+    // All copies have one value, or the node does not read it.
     if (S->Type.isPlain() || is(trait::AsksVariable))
       continue;
     setAll(varying("uses in place a variable whose copies are partial or "
                    "differ per replica"));
-    // Copy 0 of a reference is not the value that a saver may write.
+    // A saver must not write copy 0 of a reference as the value.
     if (S->OnRead && node().Count == Copies::Once)
       T.Unproved.push_back({N, I});
     return true;
@@ -106,10 +106,11 @@ bool TypeInference::usesState() {
   return false;
 }
 
-/// A write to a sync-on-read variable. Nothing is exchanged for it.
+/// Infers a write to a sync-on-read variable. Nothing is exchanged for it.
 void TypeInference::writeState(const TypeAnalysis::VariableState &S,
                                const UpdateDef &U) {
-  // As what is Replicated with scale To, every replica has what is due to it.
+  // A value that is Replicated with scale exponent To gives each copy its
+  // share.
   int To = S.How == Aggregation::Sum ? -1 : 0;
   bool Adds = U.Kind == UpdateKind::Assign || U.Kind == UpdateKind::AssignAdd;
   for (unsigned I = U.NumVars; I < numData(); ++I) {
@@ -119,9 +120,9 @@ void TypeInference::writeState(const TypeAnalysis::VariableState &S,
     bool Fits = (X.Zero && !X.isSharded()) || (X.isReplicated() && X.K == To) ||
                 (S.Type.isPartial() && X.isPartial() && X.Op == Combine::Sum &&
                  X.K == S.Type.K);
-    // A factor is no exchange. But the initial value is taken as it is.
+    // Scaling needs no exchange, but the initial value is taken as it is.
     int Power = (X.isPartial() ? S.Type.K : To) - X.K;
-    // A share of an integer is none: the rest would be lost in each step.
+    // An integer cannot be shared out: each step would lose the remainder.
     bool IsLost = U.Kind == UpdateKind::AssignAdd && Power < 0 &&
                   !isFloating(G.outputType(input(I)));
     if (Adds && !Fits && !IsLost && N != S.Initial &&
@@ -136,8 +137,8 @@ void TypeInference::writeState(const TypeAnalysis::VariableState &S,
   setAll(ReplicationType::replicated());
 }
 
-/// The copies of the mirrored variable that \p S is of differ after the node at
-/// hand wrote them.
+/// Makes the state \p S of the mirrored variable \p Var Varying: its copies
+/// differ after the write of the node at hand.
 void TypeInference::diverge(NodeId Var, TypeAnalysis::VariableState &S) {
   if (S.Type.isVarying())
     return;
@@ -146,8 +147,8 @@ void TypeInference::diverge(NodeId Var, TypeAnalysis::VariableState &S) {
   T.Vars.forEachUse(G, Var, [&](Use U) { mark(U.User); });
 }
 
-/// Every value that an update reads must be the true one. The op's gradient
-/// slot plays no part: an optimizer made of plain assignments is as good.
+/// Demands the global value of all that an update reads. The gradient slot of
+/// the op plays no part: an optimizer made of plain assignments is as good.
 void TypeInference::update(const UpdateDef &U) {
   TypeAnalysis::VariableState *S = HasStates ? stateOf(input(0)) : nullptr;
   for (unsigned I = U.NumVars; I < numData(); ++I) {

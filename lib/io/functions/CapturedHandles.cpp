@@ -34,12 +34,12 @@ bool isHandle(const NodeDef &Node) {
          It->second.type() == tensorflow::DT_RESOURCE;
 }
 
-/// The name and the shape of `w[4,3]`.
+/// The name and the shape in `w[4,3]`.
 struct WantedVariable {
   std::string Name;
   std::optional<TensorShapeProto> Shape;
 
-  /// False if \p Text is no such thing.
+  /// Returns false if \p Text does not have this form.
   bool parse(StringRef Text) {
     auto [Before, Sizes] = Text.split('[');
     Name = Before.str();
@@ -64,7 +64,8 @@ struct Kind {
   std::optional<TensorShapeProto> Shape;
 };
 
-/// What the ops that take a handle, or the functions, say of its variable.
+/// The types and shapes of variables, as found at the ops and functions that
+/// take their handles.
 class Uses {
 public:
   explicit Uses(const GraphDef &G) {

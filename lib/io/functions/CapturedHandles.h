@@ -3,8 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The graph of a concrete function (`f.get_concrete_function().graph`) has no
-// variables: their handles come from outside, through placeholders that no
-// session can feed.
+// variables: placeholders, which no session can feed, stand for the handles.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,10 +18,10 @@
 
 namespace graft {
 
-/// The GraphDef \p Bytes with variables in the place of placeholders: a rule of
-/// \p Rules is `PLACEHOLDER=VARIABLE`, or `PLACEHOLDER=VARIABLE[4,3]` with the
-/// shape where the graph does not tell it. The variable has this name and
-/// shared_name. Two placeholders may be of one variable.
+/// Returns the GraphDef \p Bytes with variables in the place of placeholders. A
+/// rule of \p Rules is `PLACEHOLDER=VARIABLE`, or `PLACEHOLDER=VARIABLE[4,3]`
+/// if the graph does not have the shape. The variable has this name and
+/// shared_name. Two placeholders may stand for one variable.
 llvm::Expected<std::string> captureVariables(llvm::StringRef Bytes,
                                              llvm::ArrayRef<std::string> Rules);
 

@@ -23,8 +23,8 @@ using namespace tensorflow; // Messages only.
 namespace graft {
 namespace {
 
-/// The text of an input taken apart: of a body `node:output:0`, `argument` or
-/// `^node`, of a graph `node:0`, `node` or `^node`.
+/// The parsed text of an input: `node:output:0`, `argument` or `^node` in a
+/// body; `node:0`, `node` or `^node` in a graph.
 struct InputText {
   explicit InputText(StringRef Text) {
     IsControl = Text.consume_front("^");
@@ -36,11 +36,11 @@ struct InputText {
   SmallVector<StringRef, 3> Parts;
 };
 
-/// Names that nothing has yet.
+/// Finds names that are not used yet.
 class FreeNames {
 public:
   void take(StringRef Name) { Taken.insert(Name); }
-  /// \p Wanted, or the first that begins with it. It is taken then.
+  /// Returns \p Wanted or the first free name with a suffix, and takes it.
   std::string pick(StringRef Wanted) {
     std::string Name = Wanted.str();
     for (unsigned I = 1; !Taken.insert(Name).second; ++I)
@@ -52,7 +52,7 @@ private:
   StringSet<> Taken;
 };
 
-/// \p Name as the name of a node.
+/// Returns \p Name as a legal name of a node.
 std::string asNodeName(StringRef Name) {
   std::string Result;
   for (char C : Name)
@@ -88,8 +88,8 @@ private:
   const FunctionLibrary &Library;
   const Captures &Captured;
   FreeNames Free;
-  StringMap<std::string> ArgumentOf; ///< Its node.
-  StringMap<const NodeDef *> NodeOf; ///< Of the body.
+  StringMap<std::string> ArgumentOf; ///< By argument: its node.
+  StringMap<const NodeDef *> NodeOf; ///< The nodes of the body.
 };
 
 Error GraphMaker::addArgument(unsigned I) {
@@ -164,7 +164,7 @@ Error GraphMaker::addNode(const NodeDef &Node) {
   for (std::string &Input : *New.mutable_input())
     if (Error E = inputText(Input).moveInto(Input))
       return E;
-  // What a body is colocated with may be an argument.
+  // A node may be colocated with an argument.
   if (auto It = New.mutable_attr()->find("_class");
       It != New.mutable_attr()->end()) {
     auto *List = It->second.mutable_list()->mutable_s();
@@ -202,7 +202,7 @@ Error GraphMaker::addResults() {
   for (const std::string &Name : Def.signature().control_output())
     if (auto It = Def.control_ret().find(Name); It != Def.control_ret().end())
       Effects.push_back(It->second);
-  // Old functions do not say what must run.
+  // Old functions do not list the nodes that must run.
   if (Effects.empty())
     for (const NodeDef &Node : Def.node_def())
       if (const graft::OpDef *Op = findOp(Node.op()); !Op || Op->isStateful())
@@ -219,7 +219,7 @@ Error GraphMaker::addResults() {
   return Error::success();
 }
 
-/// Adds the functions that the body names, and that these name.
+/// Adds the functions that the body names, and those that these name.
 void GraphMaker::addLibrary() {
   StringSet<> Seen;
   std::vector<const FunctionDef *> Work{&Def};
@@ -238,7 +238,7 @@ void GraphMaker::addLibrary() {
         for (const NameAttrList &F : Value.list().func())
           Names.push_back(F.name());
       }
-      sort(Names); // The attributes are in no order.
+      sort(Names); // The attributes have no order.
       for (const std::string &Name : Names)
         See(Name);
     }
@@ -291,8 +291,7 @@ private:
   std::vector<const NodeDef *> Nodes;
 };
 
-/// By node: is it, or does something that is read or waited for, a result or an
-/// effect?
+/// Returns for each node whether a result or an effect needs it.
 std::vector<bool> BodyMaker::findNeeded() const {
   std::vector<bool> Needed(Nodes.size());
   std::vector<unsigned> Work;
@@ -315,8 +314,8 @@ std::vector<bool> BodyMaker::findNeeded() const {
   return Needed;
 }
 
-/// Output \p Port of \p Node as a body calls it, `output:0`; empty if there is
-/// none.
+/// Returns the name of output \p Port of \p Node in a body, `output:0`, or ""
+/// if there is no such output.
 std::string BodyMaker::outputOf(const NodeDef &Node, unsigned Port) const {
   AttrMap Attrs = FunctionLibrary::attrsOf(Node, {});
   auto Name = [&](StringRef Output, unsigned Index) {
@@ -324,7 +323,7 @@ std::string BodyMaker::outputOf(const NodeDef &Node, unsigned Port) const {
   };
   if (const graft::OpDef *Op = findOp(Node.op())) {
     for (const ArgDef &Output : Op->outputs()) {
-      // How many of them there are, and where they begin.
+      // The first port of this output and the number of its tensors.
       auto First = Library.portOf(Node.op(), Attrs, Output.Name, 0);
       if (First && *First <= Port &&
           Library.portOf(Node.op(), Attrs, Output.Name, Port - *First))
@@ -363,7 +362,7 @@ Error BodyMaker::addNode(const NodeDef &Node) {
     if (Error E = inputText(Input).moveInto(Input))
       return E;
   }
-  // The device of a variable or a table is that of whoever made it.
+  // A node runs on the device of the variable or table whose handle it takes.
   if (UsesHandle)
     New.clear_device();
   if (auto It = New.mutable_attr()->find("_class");

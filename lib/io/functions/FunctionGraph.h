@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The body of a function is a graph that is fed its arguments and fetched its
-// results. Variables that it captures are arguments, too: handles. In the graph
-// they are variables again, each under its own name, and once:
+// The body of a function is a graph: its arguments are feeds, its results are
+// fetches. Captured variables are arguments, too: handles. The graph has them
+// as variables again, each once and under its own name:
 //
 //     train(x, w) {                            x = Placeholder
 //       r = ReadVariableOp(w)                  w = VarHandleOp
@@ -13,8 +13,8 @@
 //     }                                        result_0 = Identity(y)
 //                                              effects = NoOp(^r)
 //
-// Back again, what is no longer needed is left out, and whatever uses an
-// argument's handle has no device: TensorFlow puts it where the variable is.
+// On the way back, unneeded nodes are left out. A node that takes the handle of
+// an argument has no device: TensorFlow places it on the variable's device.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,43 +30,44 @@
 
 namespace graft {
 
-/// A variable that an argument is the handle of.
+/// A variable whose handle is an argument.
 struct CapturedVariable {
-  std::string Name; ///< Empty: it is not known.
+  std::string Name; ///< Empty: not known.
   tensorflow::DataType Type = tensorflow::DT_INVALID;
   tensorflow::TensorShapeProto Shape;
 
   bool isKnown() const { return Type != tensorflow::DT_INVALID; }
 };
 
-/// What TensorFlow passes along with each call, beside the arguments of the
-/// caller: variables, tables, tensors.
+/// The values that TensorFlow adds to the arguments of each call: variables,
+/// tables, tensors.
 struct Captures {
-  /// By argument; what is no variable has none.
+  /// By argument; unknown if it is no variable.
   std::vector<CapturedVariable> Variables;
-  /// The first argument that the caller does not give.
+  /// The first argument that the caller does not pass.
   unsigned First = 0;
 };
 
 /// A function as a graph.
 struct FunctionGraph {
   std::string Bytes;                  ///< A GraphDef.
-  std::vector<std::string> Arguments; ///< The node of each.
-  std::vector<std::string> Results;   ///< Likewise, of what is returned.
-  std::string Effects;                ///< Running it runs all effects.
-  /// The arguments that are tensors and are the same in each call.
+  std::vector<std::string> Arguments; ///< The node of each argument.
+  std::vector<std::string> Results;   ///< The node of each result.
+  std::string Effects;                ///< A node that runs all effects.
+  /// The arguments that are tensors with the same value in each call.
   std::vector<std::string> Constants;
 };
 
-/// The graph of \p Def, with the functions of \p Library that it runs and
-/// \p Versions, the field of a GraphDef. An error if it has an argument, or a
-/// result, that no graph has.
+/// Returns the graph of \p Def with the functions of \p Library that it runs
+/// and \p Versions, the field of a GraphDef. Returns an error if a graph cannot
+/// have an argument or a result of it.
 llvm::Expected<FunctionGraph> graphOf(const tensorflow::FunctionDef &Def,
                                       const FunctionLibrary &Library,
                                       const Captures &Captured,
                                       llvm::StringRef Versions);
 
-/// \p Def with the body \p Bytes, a GraphDef that was made of \p Like.
+/// Returns \p Def with the body \p Bytes, a GraphDef that was made from
+/// \p Like.
 llvm::Expected<tensorflow::FunctionDef>
 functionOf(const tensorflow::FunctionDef &Def, const FunctionGraph &Like,
            const FunctionLibrary &Library, llvm::StringRef Bytes);

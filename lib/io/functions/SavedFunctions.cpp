@@ -1,4 +1,4 @@
-//===- lib/io/functions/SavedFunctions.cpp - what TensorFlow 2 runs -------===//
+//===- lib/io/functions/SavedFunctions.cpp - functions of TensorFlow 2 ----===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -20,8 +20,8 @@ using namespace tensorflow; // Messages only.
 namespace graft {
 namespace {
 
-/// The one call that \p Def is, if it does nothing else but pass on arguments
-/// and results.
+/// Returns the only call in \p Def if \p Def does nothing but pass on arguments
+/// and results, else null.
 const NodeDef *onlyCall(const FunctionDef &Def,
                         const FunctionLibrary &Library) {
   const NodeDef *Call = nullptr;
@@ -65,8 +65,7 @@ private:
 
   const SavedObjectGraph &Objects;
   const FunctionLibrary &Library;
-  /// Objects that are still to be looked at: their numbers, places, and how far
-  /// they are from the root.
+  /// Objects to visit: their ids, paths and distances from the root.
   struct Place {
     int Id;
     std::string Path;
@@ -74,13 +73,13 @@ private:
   };
   std::deque<Place> Work;
   std::vector<bool> Seen;
-  StringMap<size_t> IndexOf; ///< In Found.Called, by the name of the body.
-  /// Functions that change nothing: the name of the body, and where it is.
+  StringMap<size_t> IndexOf; ///< Into Found.Called, by the name of the body.
+  /// Functions without effects: the name of the body and its path.
   std::vector<std::pair<std::string, std::string>> Inner;
 };
 
-/// The place of the member \p Name of the object at \p Path. Objects may be
-/// inside each other as deep as they like, and their places are not.
+/// Returns the path of the member \p Name of the object at \p Path. Objects may
+/// nest to any depth, so long paths are cut.
 static std::string below(StringRef Path, StringRef Name, bool IsMap) {
   constexpr size_t Most = 400;
   if (Path.size() > Most)
@@ -90,7 +89,7 @@ static std::string below(StringRef Path, StringRef Name, bool IsMap) {
   return Path.empty() ? Name.str() : (Path + "." + Name).str();
 }
 
-/// What the object graph says of the last arguments of \p Def.
+/// Returns the captures of \p Def, its last arguments, by the object graph.
 Captures Finder::capturesOf(const FunctionDef &Def) const {
   Captures Result;
   unsigned Count = Def.signature().input_arg_size();
@@ -119,7 +118,7 @@ void Finder::addFunction(StringRef Name, const std::string &Path,
     return;
   bool IsInner = !IsOuter && !Library.hasEffects(*Def);
   Captures Captured = capturesOf(*Def);
-  // Into what it calls, as often as functions have callers at most.
+  // Enters the functions it only calls, each once.
   StringSet<> Entered;
   while (const NodeDef *Call = onlyCall(*Def, Library)) {
     const FunctionDef *Inner = Library.find(Call->attr().at("f").func().name());
@@ -136,7 +135,7 @@ void Finder::addFunction(StringRef Name, const std::string &Path,
       unsigned From = ArgumentOf.lookup(StringRef(Input).split(':').first);
       if (From < Captured.Variables.size())
         Its.Variables[I] = Captured.Variables[From];
-      // What is bound comes last, in this order or another.
+      // Bound arguments come last, in this order or another.
       if (From >= Captured.First && I < Its.First)
         Its.First = static_cast<unsigned>(I);
       if (From < Captured.First)
@@ -171,7 +170,7 @@ void Finder::addObject(int Id, const std::string &Path, unsigned Depth) {
   if (Object.has_bare_concrete_function())
     addFunction(Object.bare_concrete_function().concrete_function_name(), Path,
                 Path, IsOuter);
-  // What makes a table or fills it is for its owner.
+  // The functions that make or fill a table are for its owner.
   if (Object.has_function() || Object.has_resource())
     return;
   bool IsMap = Object.has_user_object() &&
@@ -186,7 +185,7 @@ void Finder::addObject(int Id, const std::string &Path, unsigned Depth) {
 void Finder::run() {
   Seen.resize(Objects.nodes_size());
   Work.push_back({0, "", 0});
-  // Those near the root come first.
+  // Breadth first: objects near the root have short paths.
   while (!Work.empty()) {
     Place At = std::move(Work.front());
     Work.pop_front();

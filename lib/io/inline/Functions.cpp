@@ -92,7 +92,7 @@ FunctionLibrary::calledBy(const tensorflow::NodeDef &Node) const {
     for (const tensorflow::NameAttrList &F : Value.list().func())
       See(F.name());
   }
-  llvm::sort(Result); // The attributes are in no order.
+  llvm::sort(Result); // The attributes have no order.
   return Result;
 }
 
@@ -107,7 +107,7 @@ std::vector<std::string> FunctionLibrary::calledBy(const Graph &G,
   return calledBy(Node);
 }
 
-/// Calls \p F with each field \p Number of \p Message that has bytes.
+/// Calls \p F with each bytes field \p Number of \p Message.
 template <typename Fn>
 static void forEachBytes(StringRef Message, unsigned Number, Fn F) {
   wire::Field Each;
@@ -207,8 +207,8 @@ std::string FunctionLibrary::obstacle(const FunctionRef &F) const {
   return "";
 }
 
-/// Whether \p Node has effects by itself; \p Calls gets the functions of the
-/// library that it runs.
+/// Returns true if \p Node has effects itself; \p Calls gets the functions of
+/// the library that it runs.
 bool FunctionLibrary::opHasEffects(const tensorflow::NodeDef &Node,
                                    function_ref<void(StringRef)> Calls) const {
   bool IsCall = false, Unknown = false;
@@ -238,8 +238,8 @@ bool FunctionLibrary::opHasEffects(const tensorflow::NodeDef &Node,
          !isVariableOp(Def->Name);
 }
 
-/// Goes from what has effects by itself to what calls it, so that calls inside
-/// each other cost no stack.
+/// Goes from functions with effects of their own to their callers, so that
+/// nested calls cost no stack.
 void FunctionLibrary::findEffects() {
   StringMap<std::vector<StringRef>> Callers;
   std::vector<StringRef> Work;

@@ -22,17 +22,17 @@
 
 namespace graft {
 
-/// Attributes by key, in an order that is always the same.
+/// Attributes by key, always in the same order.
 using AttrMap = std::map<std::string, tensorflow::AttrValue>;
 
-/// A function, and what the placeholders in its attributes stand for.
+/// A function and the values of the placeholders in its attributes.
 struct FunctionRef {
   std::string Name;
   const tensorflow::FunctionDef *Def = nullptr;
   AttrMap Attrs;
 };
 
-/// The FunctionDefLibrary of a graph. It is read when it is made.
+/// The FunctionDefLibrary of a graph, parsed by the constructor.
 class FunctionLibrary {
 public:
   explicit FunctionLibrary(const Graph &G);
@@ -46,7 +46,7 @@ public:
     for (const auto &Def : Library->function())
       F(Def);
   }
-  /// Whether \p F(NodeDef) is true for a node of a body.
+  /// Returns true if \p F(NodeDef) is true for a node of a body.
   template <typename Fn> bool anyNode(Fn F) const {
     for (const auto &Def : Library->function())
       for (const auto &Node : Def.node_def())
@@ -54,27 +54,27 @@ public:
           return true;
     return false;
   }
-  /// The function that attribute \p Key of \p N names.
+  /// Returns the function that attribute \p Key of \p N names.
   FunctionRef get(const Graph &G, NodeId N, llvm::StringRef Key) const;
-  /// The functions that attribute \p Key of \p N lists.
+  /// Returns the functions that attribute \p Key of \p N lists.
   std::vector<FunctionRef> list(const Graph &G, NodeId N,
                                 llvm::StringRef Key) const;
 
-  /// The functions of the library that running \p Node runs: the bodies of
-  /// control flow and of calls, but not what a dataset maps.
+  /// Returns the functions of the library that \p Node runs: the bodies of
+  /// control flow and of calls, but not the functions that a dataset maps.
   std::vector<std::string> calledBy(const tensorflow::NodeDef &Node) const;
   std::vector<std::string> calledBy(const Graph &G, NodeId N) const;
 
-  /// Why \p F cannot stand in the place of a call, or "".
+  /// Returns the reason why \p F cannot replace a call, or "".
   std::string obstacle(const FunctionRef &F) const;
-  /// Whether running \p Def does more than compute its outputs.
+  /// Returns true if \p Def does more than compute its outputs.
   bool hasEffects(const tensorflow::FunctionDef &Def) const {
     return Effects.contains(Def.signature().name());
   }
 
-  /// The attributes of a node of a body, with what placeholders stand for.
+  /// Returns the attributes of a node of a body, with placeholders replaced.
   static AttrMap attrsOf(const tensorflow::NodeDef &Node, const AttrMap &With);
-  /// The port that output \p Index of \p Output is, of a node with op \p Op.
+  /// Returns the port of tensor \p Index of \p Output of a node with op \p Op.
   std::optional<unsigned> portOf(llvm::StringRef Op, const AttrMap &Attrs,
                                  llvm::StringRef Output, unsigned Index) const;
 
@@ -84,31 +84,31 @@ private:
                     llvm::function_ref<void(llvm::StringRef)> Calls) const;
   void findEffects();
 
-  /// Of the messages, which are freed at once.
+  /// Owns the messages, which are freed as a whole.
   std::unique_ptr<google::protobuf::Arena> Memory =
       std::make_unique<google::protobuf::Arena>();
   tensorflow::FunctionDefLibrary *Library =
       google::protobuf::Arena::CreateMessage<tensorflow::FunctionDefLibrary>(
           Memory.get());
   llvm::StringMap<const tensorflow::FunctionDef *> ByName;
-  llvm::StringSet<> Effects; ///< The functions that have effects.
+  llvm::StringSet<> Effects; ///< The functions with effects.
 };
 
-/// Whether a node with op \p Op may run functions that it names, or is called
-/// like the one that it runs.
+/// Returns true if a node with op \p Op may run functions that its attributes
+/// or its op name.
 bool mayRunFunctions(llvm::StringRef Op);
 
-/// Calls \p F with the op and the device of each node of a body, which no
-/// message is made for.
+/// Calls \p F with the op and the device of each node of a body, without
+/// parsing messages.
 void forEachBodyNode(
     const Graph &G,
     llvm::function_ref<void(llvm::StringRef Op, llvm::StringRef Device)> F);
 
-/// The names of the functions of \p G.
+/// Returns the names of the functions of \p G.
 llvm::StringSet<> functionNames(const Graph &G);
 
-/// Writes \p Defs in the place of the functions that have their names. All
-/// other functions of \p G stay byte for byte.
+/// Replaces the functions that have the names of \p Defs. All other functions
+/// of \p G stay byte for byte.
 void replaceFunctions(
     Graph &G, const std::map<std::string, tensorflow::FunctionDef> &Defs);
 

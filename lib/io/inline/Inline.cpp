@@ -3,12 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A call is replaced by the nodes of its function, called `<call>/<node>` as
-// TensorFlow's own inliner calls them. What the call promises is kept:
+// TensorFlow's own inliner calls them. The guarantees of a call hold:
 //
-//   - nothing in it runs before the control inputs of the call, or where the
+//   - no node of it runs before the control inputs of the call, or if the
 //     call is dead (control inputs, or an Identity of each argument);
-//   - whoever reads an output, or waits for the call, waits for all effects of
-//     the function too, whether or not the output depends on them.
+//   - each reader of an output and each node that waits for the call waits for
+//     all effects of the function, too, even if the output does not need them.
 //
 // Conditionals and loops are in InlineControl.cpp.
 //
@@ -39,7 +39,7 @@ static CallKind kindOfOp(StringRef Op) {
 
 bool mayCall(const Graph &G) {
   for (uint32_t Op = 0; Op < G.numOps(); ++Op)
-    // An op that TensorFlow does not know may be the name of a function.
+    // An unknown op may be the name of a function.
     if (!G.opDefOf(Op) ? !G.opNameOf(Op).starts_with("_")
                        : kindOfOp(G.opNameOf(Op)) != CallKind::None)
       return true;
@@ -63,7 +63,7 @@ CallKind Inliner::kindOf(NodeId N) const {
              : Kind;
 }
 
-/// The node of Options.Like that has the name of \p N, maybe as a copy.
+/// Returns the node of Options.Like that has the name of \p N, maybe as a copy.
 NodeId Inliner::findLike(NodeId N) const {
   NodeId Found = Options.Like->find(G.name(N));
   return Found != NoNode ? Found
@@ -112,7 +112,7 @@ bool Inliner::isInside(StringRef Function, uint32_t Chain) const {
 
 std::string Inliner::obstacle(NodeId N, CallKind Kind, uint32_t Chain,
                               ArrayRef<FunctionRef> Functions) const {
-  // Each is in the one before.
+  // Each branch is nested in the one before.
   constexpr size_t MaxBranches = 1000;
   if (Functions.empty())
     return "it names no function";
@@ -149,8 +149,8 @@ InlineResult Inliner::run() {
   for (NodeId N = 0; N < G.size(); ++N)
     if (G.isLive(N))
       look(N, 0);
-  // Bodies add calls at the end; the order does not matter for the result's
-  // meaning and is always the same.
+  // Bodies add calls at the end of the queue. The order is deterministic and
+  // does not change the meaning of the result.
   for (size_t I = 0; I < Queue.size() && Result.Errors.empty(); ++I) {
     auto [N, Outer] = Queue[I];
     CallKind Kind = kindOf(N);
@@ -185,7 +185,7 @@ InlineResult Inliner::run() {
   return std::move(Result);
 }
 
-/// Calls that are gone are no place to be.
+/// Drops entries of `_class` that name removed calls.
 void Inliner::dropClasses(NodeId N) {
   auto Entries = G.stringListAttr(N, "_class");
   if (!Entries)
@@ -211,7 +211,7 @@ NodeId Inliner::add(StringRef Prefix, StringRef Name, StringRef Op,
   AttrRun Run;
   for (const auto &[Key, Value] : Attrs)
     Run.raw(Key, serialize(Value));
-  // About as much as a node takes beside its bytes.
+  // About the memory of a node without its bytes.
   constexpr uint64_t Each = 64;
   Made += Each + Prefix.size() + Name.size() + Run.str().size() +
           sizeof(Endpoint) * Inputs.size();
@@ -232,8 +232,8 @@ Inliner::Ends Inliner::controls(NodeId N) const {
   return Ends(In.begin(), In.end());
 }
 
-/// A control input that is dead where the call \p N is, and is in its frame:
-/// what nodes without inputs wait for. None is needed where nothing can be
+/// Returns a control input that is dead if the call \p N is and that is in its
+/// frame: nodes without inputs wait for it. Returns none if nothing can be
 /// dead.
 Inliner::Ends Inliner::witness(NodeId N) {
   Ends Result = controls(N);
@@ -247,13 +247,13 @@ Inliner::Ends Inliner::witness(NodeId N) {
   if (!CanBeDead)
     return Result;
   Endpoint E = G.input(N, 0);
-  // Only an output of a Switch can be dead.
+  // Only outputs of a Switch can be dead.
   if (G.opName(E.Node).ends_with(op::Switch))
     E = typed(G.name(N), "input_control_node", op::Identity, E, N);
   return {Endpoint{E.Node, ControlPort}};
 }
 
-/// Has the outputs of \p B wait for its effects.
+/// Makes the outputs of \p B wait for its effects.
 void Inliner::waitForEffects(Body &B, StringRef Prefix, NodeId After) {
   if (B.Effects.empty())
     return;
@@ -269,7 +269,7 @@ void Inliner::waitForEffects(Body &B, StringRef Prefix, NodeId After) {
 // Calls
 //===----------------------------------------------------------------------===//
 
-/// How many bytes of nodes may be made of this graph.
+/// Returns how many bytes of nodes may be made for this graph.
 uint64_t Inliner::limit() const {
   uint64_t Bytes = 0;
   for (NodeId N = 0; N < G.size(); ++N)
@@ -301,7 +301,7 @@ Inliner::Body Inliner::exhausted(const FunctionRef &F, uint32_t Chain,
   return B;
 }
 
-/// The type that the signature of \p F gives \p A, or DT_INVALID.
+/// Returns the type that the signature of \p F gives \p A, or DT_INVALID.
 static unsigned declaredType(const FunctionRef &F,
                              const tensorflow::OpDef::ArgDef &A) {
   auto It = F.Attrs.find(A.type_attr());
@@ -311,8 +311,8 @@ static unsigned declaredType(const FunctionRef &F,
   return Type > RefTypeOffset ? Type - RefTypeOffset : Type;
 }
 
-/// The type of \p E; DT_INVALID if neither the op table has its op, nor the
-/// library, as of a call that is not inlined yet.
+/// Returns the type of \p E, or DT_INVALID if neither the op table nor the
+/// library has it. A call that is not inlined yet takes it from the library.
 unsigned Inliner::typeOf(Endpoint E) const {
   if (G.opDef(E.Node))
     return G.outputType(E.Node, E.Port);
@@ -325,9 +325,9 @@ unsigned Inliner::typeOf(Endpoint E) const {
              : unsigned(DT_INVALID);
 }
 
-/// Reports unless \p E, which is \p What of \p Who, is of type \p Want. Nothing
-/// else would tell: who reads the result of a call has the type that the call
-/// says.
+/// Reports an error unless \p E, which is \p What of \p Who, has the type
+/// \p Want. No other check would: readers of a call's result have the type that
+/// the call declares.
 void Inliner::wantType(StringRef Who, Endpoint E, unsigned Want,
                        const Twine &What) {
   unsigned Type = typeOf(E);
@@ -345,8 +345,8 @@ void Inliner::wantType(StringRef Who, Endpoint E, unsigned Want,
                       .str()});
 }
 
-/// By node of \p Def: does a result need it, or an effect? TensorFlow does not
-/// run the others, and nobody could fetch them.
+/// Returns for each node of \p Def whether a result or an effect needs it.
+/// TensorFlow does not run the others, and no user can fetch them.
 static std::vector<bool> findNeeded(const tensorflow::FunctionDef &Def) {
   StringMap<unsigned> IndexOf;
   for (const tensorflow::NodeDef &Node : Def.node_def())
@@ -406,7 +406,7 @@ Inliner::Body Inliner::instantiate(const FunctionRef &F,
     if (isExhausted())
       return exhausted(F, At.Chain, At.After);
     AttrMap Its = FunctionLibrary::attrsOf(Node, F.Attrs);
-    // Names of the body mean nothing outside.
+    // Names of the body have no meaning outside.
     if (auto It = Its.find("_class"); It != Its.end()) {
       auto *List = It->second.mutable_list()->mutable_s();
       for (int I = List->size(); I-- > 0;) {
@@ -419,11 +419,11 @@ Inliner::Body Inliner::instantiate(const FunctionRef &F,
       if (List->empty())
         Its.erase(It);
     }
-    // One frame for each call.
+    // Each call has its own frame.
     if (auto It = Its.find("frame_name"); It != Its.end())
       It->second.set_s(Prefix + "/" + It->second.s());
-    // A check of the value's shape, which has the rows of the whole batch: the
-    // value comes from the same function's conditional, which made it.
+    // Its output_shapes have the batch size of the whole batch. No check of the
+    // value is lost: a conditional of the same function made it.
     if (Node.op() == op::OptionalGetValue)
       for (auto &Shape :
            *Its["output_shapes"].mutable_list()->mutable_shape()) {
@@ -481,7 +481,7 @@ Inliner::Body Inliner::instantiate(const FunctionRef &F,
              "result '" + Twine(Arg.name()) + "' of function '" + F.Name + "'");
   }
   if (Library.hasEffects(Def)) {
-    // Old functions do not say what must run: all that has an effect.
+    // Old functions do not list the nodes that must run: all with effects.
     for (const std::string &Name : Def.signature().control_output())
       if (auto It = Def.control_ret().find(Name); It != Def.control_ret().end())
         B.Effects.push_back(Resolve("^" + It->second));
@@ -501,7 +501,7 @@ void Inliner::call(NodeId N, const FunctionRef &F, uint32_t Chain) {
   ArrayRef<Endpoint> In = G.dataInputs(N);
   Ends Args(In.begin(), In.end()), Controls = controls(N);
   std::string Prefix = G.name(N).str();
-  // The body must not run ahead of what the call waits for.
+  // The body must not run before the control inputs of the call.
   if (!Controls.empty())
     for (auto [I, E] : enumerate(Args)) {
       Ends Inputs{E};
@@ -513,15 +513,15 @@ void Inliner::call(NodeId N, const FunctionRef &F, uint32_t Chain) {
   replace(N, B);
 }
 
-/// Has the users of the call \p N use \p B. The call's name stays where it is
-/// asked for, or is that of a result.
+/// Makes the users of the call \p N use \p B. The call stays under its name if
+/// it is a result or a user asks for the name.
 void Inliner::replace(NodeId N, const Body &B) {
   SmallVector<unsigned, 4> Wanted = G.outputTypes(N);
   Wanted.resize(B.Outputs.size(), DT_INVALID);
   for (auto [Port, E] : enumerate(B.Outputs))
     wantType(G.name(N), E, Wanted[Port],
              "result " + Twine(Port) + " of this call");
-  // A body that is wrong stands for nothing; the call stays as it is.
+  // A wrong body replaces nothing; the call stays.
   if (!Result.Errors.empty())
     return;
   bool HadUses = G.hasUses(N);
@@ -532,7 +532,7 @@ void Inliner::replace(NodeId N, const Body &B) {
   SmallVector<Use, 8> Waiting = G.uses(N);
   for (const Use &U : Waiting)
     HasControlUses |= U.Index >= G.node(U.User).NumData;
-  // To wait for a call is to wait for its effects and its outputs.
+  // Waiting for a call means waiting for its effects and outputs.
   Ends Done = B.Effects;
   if (DenseSet<NodeId> Seen; Done.empty())
     for (Endpoint E : B.Outputs)
@@ -555,7 +555,7 @@ void Inliner::replace(NodeId N, const Body &B) {
     G.remove(N);
     return;
   }
-  // The node itself, now of another op.
+  // The node stays and gets another op.
   for (const AttrEntry &A : G.attrs(N))
     G.removeAttr(N, A.Key);
   if (B.Outputs.empty()) {

@@ -17,30 +17,30 @@
 namespace graft {
 
 struct InlineOptions {
-  /// Calls whose outputs somebody asks for by name.
+  /// Calls whose outputs are named by a user.
   llvm::StringSet<> Kept;
-  /// If given, what this graph has under the name of a call says whether it
-  /// was inlined and whether its name was kept: it was made of the result.
+  /// If set, an output of the inliner's result: its node of a call's name
+  /// decides whether the call is inlined and whether it keeps its name.
   const Graph *Like = nullptr;
 };
 
 struct InlineResult {
-  unsigned Calls = 0;    ///< That were replaced by their bodies.
+  unsigned Calls = 0;    ///< Calls that were replaced by their bodies.
   unsigned Branches = 0; ///< If and Case.
   unsigned Loops = 0;
-  /// Calls that stay, and why.
+  /// Calls that stay, with the reasons.
   std::vector<std::pair<NodeId, std::string>> Left;
-  /// What is wrong with the library, as (node, message).
+  /// Faults of the library, as (node, message).
   std::vector<std::pair<std::string, std::string>> Errors;
   bool changed() const { return Calls + Branches + Loops != 0; }
 };
 
-/// Whether \p G has an op that inlineCalls looks at.
+/// Returns true if \p G has an op that inlineCalls may replace.
 bool mayCall(const Graph &G);
 
 /// Replaces calls of functions by the nodes of the functions, and If, Case and
-/// While by what version 1 has: the same step, with everything in sight. The
-/// result depends on the graph and the options only.
+/// While by version 1 control flow: the same step, with all nodes visible. The
+/// result depends only on the graph and the options.
 InlineResult inlineCalls(Graph &G, const InlineOptions &Options = {});
 
 } // namespace graft

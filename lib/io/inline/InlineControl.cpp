@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// If, Case and While become what version 1 has, as TensorFlow lowers them
+// If, Case and While become version 1 control flow, as TensorFlow lowers them
 // itself before it runs a graph (lower_if_op.cc, lower_case_op.cc,
 // lower_while_op.cc). A Case is a chain of conditionals: is it 0, is it 1, ...
 //
@@ -20,8 +20,8 @@ using namespace llvm;
 
 namespace graft {
 
-/// The branches of the conditional \p N from number \p Level on: predicate i
-/// takes branch i, and none of them the last.
+/// Adds the branches of the conditional \p N from number \p Level on: predicate
+/// i selects branch i; the last branch runs if none is true.
 Inliner::Body Inliner::branches(NodeId N, ArrayRef<Endpoint> Predicates,
                                 ArrayRef<FunctionRef> Functions, Ends Args,
                                 const Site &At, unsigned Level) {
@@ -55,7 +55,7 @@ Inliner::Body Inliner::branches(NodeId N, ArrayRef<Endpoint> Predicates,
     Here.push_back({Switch, 1});
     Rest.push_back({Switch, 0});
   }
-  // The other predicates are asked on the other side only.
+  // The other predicates are evaluated on the other side only.
   SmallVector<Endpoint, 4> Later(Predicates.begin(), Predicates.end());
   for (size_t I = Level + 1; I < Later.size(); ++I)
     Later[I] = {Chosen(Later[I], Named("switch_is", I)), 0};
@@ -76,7 +76,7 @@ Inliner::Body Inliner::branches(NodeId N, ArrayRef<Endpoint> Predicates,
                                  op::Merge, {X, Y}, N, Two));
   if (T.Effects.empty() && F.Effects.empty() && !Both.Outputs.empty())
     return Both;
-  // What runs in either case, when the effects of the branch are done.
+  // A node that runs after the effects of the branch that was taken.
   Ends Sides;
   for (auto [Pivot, Side] : {std::pair(Off, &F), std::pair(On, &T)}) {
     Ends Inputs{Pivot};
@@ -113,21 +113,21 @@ void Inliner::conditional(NodeId N, CallKind Kind,
                                  {Index, {Number, 0}}, N));
     }
   }
-  // A call with one branch has no pivot of its own.
+  // A conditional with one branch has no pivot of its own.
   Ends Pivot = Predicates.empty() ? witness(N) : controls(N);
   Body B =
       branches(N, Predicates, Branches, Args, {Prefix, N, Chain, Pivot}, 0);
   replace(N, B);
 }
 
-/// For each output of \p Def whether it is the argument of that number.
+/// Returns for each output of \p Def whether it is the argument of that number.
 static std::vector<bool> findInvariants(const tensorflow::FunctionDef &Def) {
   StringMap<StringRef> Passes;
   for (const tensorflow::NodeDef &Node : Def.node_def())
     if (Node.op() == op::Identity && Node.input_size() == 1)
       Passes[Node.name()] = StringRef(Node.input(0)).split(':').first;
-  // Where a chain of them begins. Each is walked once: those that were passed
-  // lead to its begin, or in a circle to nothing.
+  // Finds the begin of a chain of Identities. Each is walked once: then its
+  // nodes lead to the begin, or, on a cycle, to nothing.
   auto FirstOf = [&](StringRef Name) {
     SmallVector<StringRef *, 8> Path;
     for (auto It = Passes.find(Name); It != Passes.end() && !Name.empty();
@@ -160,7 +160,7 @@ void Inliner::loop(NodeId N, ArrayRef<FunctionRef> Functions, uint32_t Chain) {
       G.intAttr(N, "parallel_iterations").value_or(10));
   AttrMap Two;
   Two["N"].set_i(2);
-  // What no iteration changes is in all of them as it is.
+  // An invariant of the loop is the same in all iterations.
   std::vector<bool> Fixed = findInvariants(*Does.Def);
   Ends Now;
   NodeId First = NoNode;

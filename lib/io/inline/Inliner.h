@@ -28,8 +28,7 @@ public:
 private:
   using Ends = llvm::SmallVector<Endpoint, 8>;
 
-  /// A call that is to be replaced. The functions that it stands in are a chain
-  /// of entries of Chains.
+  /// A call to replace. Chains has the chain of functions around it.
   struct Work {
     NodeId Node;
     uint32_t Chain;
@@ -39,18 +38,18 @@ private:
     uint32_t Outer;
     NodeId Call;
   };
-  /// What stands in the place of a call.
+  /// The replacement of a call.
   struct Body {
     Ends Outputs;
     /// Control inputs that wait for all effects.
     Ends Effects;
   };
-  /// Where a body goes.
+  /// The place of a body.
   struct Site {
     llvm::StringRef Prefix;
     NodeId After;
     uint32_t Chain;
-    /// What nodes without inputs wait for.
+    /// The control inputs of nodes without inputs.
     Ends Pivot;
   };
 
@@ -86,7 +85,7 @@ private:
   NodeId add(llvm::StringRef Prefix, llvm::StringRef Name, llvm::StringRef Op,
              llvm::ArrayRef<Endpoint> Inputs, NodeId After,
              const AttrMap &Attrs = {});
-  /// A node with attribute T.
+  /// Adds a node with attribute T.
   Endpoint typed(llvm::StringRef Prefix, llvm::StringRef Name,
                  llvm::StringRef Op, llvm::ArrayRef<Endpoint> Inputs,
                  NodeId After, AttrMap Attrs = {});
@@ -94,17 +93,17 @@ private:
   Graph &G;
   const InlineOptions &Options;
   FunctionLibrary Library;
-  /// Functions that call others twice each make exponentially many nodes: how
-  /// many bytes of them there are, and may be.
+  /// The bytes of added nodes and their limit. Functions that call others twice
+  /// each make exponentially many nodes.
   uint64_t Made = 0;
   uint64_t Limit;
   std::string LikeScope;  ///< The scope of copies 0 in Options.Like.
-  uint32_t OpsSeen = 0;   ///< By witness().
-  bool CanBeDead = false; ///< Whether one of these makes dead outputs.
+  uint32_t OpsSeen = 0;   ///< The ops that witness() has seen.
+  bool CanBeDead = false; ///< Set if one of these makes dead outputs.
   std::vector<Work> Queue;
   std::vector<Link> Chains;
-  llvm::StringSet<> Gone; ///< The names of calls that were removed.
-  uint32_t Device = 0;    ///< The device of the call at hand.
+  llvm::StringSet<> Gone; ///< The names of removed calls.
+  uint32_t Device = 0;    ///< The device of the current call.
   InlineResult Result;
 };
 

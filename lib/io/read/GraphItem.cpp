@@ -18,7 +18,7 @@ namespace {
 
 constexpr StringLiteral GraphType = "/tensorflow.GraphDef";
 
-/// Fields 1 and 2 of a message, both strings: an `Any`, or an entry of a map.
+/// Returns fields 1 and 2 of a message, both strings: an `Any` or a map entry.
 std::optional<std::pair<StringRef, StringRef>> twoStrings(StringRef Body) {
   std::pair<StringRef, StringRef> Result;
   wire::Field F;
@@ -82,7 +82,7 @@ Error checkGradients(const Graph &G, ArrayRef<NamedGradient> Gradients) {
     if (!Var || Var->isControl() || !isVariableOp(G.opName(Var->Node)))
       return failure("grad_target_pairs: the graph has no variable '" +
                      Twine(P.Variable) + "'");
-    // Rows have indices, values and a shape.
+    // A gradient of rows has indices, values and a shape.
     SmallVector<StringRef, 3> Names;
     StringRef(P.Tensors).split(Names, ';');
     for (StringRef Name : Names) {

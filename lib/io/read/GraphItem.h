@@ -14,8 +14,8 @@
 
 namespace graft {
 
-/// What of a GraphItem is used: the bytes of its GraphDef, and its pairs by the
-/// names of the gradients.
+/// The used parts of a GraphItem: the bytes of its GraphDef, and its pairs by
+/// the names of the gradients.
 struct GraphItemParts {
   llvm::StringRef Graph;
   std::vector<NamedGradient> Gradients;
@@ -23,7 +23,7 @@ struct GraphItemParts {
 
 llvm::Expected<GraphItemParts> openGraphItem(llvm::StringRef Bytes);
 
-/// Whether \p Body, a message in field 1 of a file, is the `Any` with a
+/// Returns true if \p Body, a message in field 1 of a file, is the `Any` with a
 /// GraphDef of a GraphItem, rather than a node or a MetaInfoDef.
 bool looksLikeGraphItem(llvm::StringRef Body);
 

@@ -25,15 +25,15 @@ constexpr StringLiteral Changed = "the file changed while it was read";
 
 struct MappedFile {
   std::string Path;
-  std::string Message; ///< For the handler, which can make none.
+  std::string Message; ///< For the handler, which cannot make one.
   const char *Begin;
   const char *End;
-  sys::fs::file_status Status; ///< When it was opened.
+  sys::fs::file_status Status; ///< At the time it was opened.
   const MappedFile *Next;
 };
 
-/// A signal handler walks it: entries are complete when they are in it, and
-/// stay.
+/// A list that a signal handler walks: entries are complete when they are
+/// added, and are never removed.
 std::atomic<const MappedFile *> Mapped = nullptr;
 
 bool isSame(const sys::fs::file_status &A, const sys::fs::file_status &B) {
@@ -52,7 +52,7 @@ void endOnLostPage(int Signal, siginfo_t *Info, void *) {
         ::write(STDERR_FILENO, F->Message.data(), F->Message.size());
     ::_exit(1);
   }
-  // Another reason: the instruction is tried again and ends the program.
+  // Another cause: the instruction runs again and ends the program.
   std::signal(Signal, SIG_DFL);
 }
 
@@ -65,7 +65,7 @@ ErrorOr<std::unique_ptr<MemoryBuffer>> openInputFile(StringRef Path) {
   auto Buffer = readFile(Path);
   if (!Buffer)
     return Buffer;
-  // What is in memory cannot change any more.
+  // A buffer in memory cannot change any more.
   if ((*Buffer)->getBufferKind() != MemoryBuffer::MemoryBuffer_MMap) {
     if (sys::fs::is_regular_file(Before) && !sys::fs::status(Path, After) &&
         Before.getUniqueID() == After.getUniqueID() && !isSame(Before, After))

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A large input is mapped, so somebody who writes to the file while it is read
-// changes the graph under the feet of passes, and who cuts it takes pages away.
-// Neither may become an output.
+// A large input is mapped. A process that writes to the file meanwhile changes
+// the graph under the passes, and one that truncates it removes pages. Neither
+// may lead to an output.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,12 +23,13 @@ namespace graft {
 llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>>
 openInputFile(llvm::StringRef Path);
 
-/// One of the files that are mapped which has been written to since. A file
-/// that another one took the place of is not: its bytes are where they were.
+/// Returns an error for a mapped file that was modified in place. A file that
+/// was replaced by a rename does not count: the mapping still has the old
+/// bytes.
 std::optional<std::string> changedInputFile();
 
-/// Has the program end with an error and status 1, temporary files removed,
-/// when a page of a mapped file cannot be read any more.
+/// Ends the program with an error and status 1, temporary files removed, if a
+/// page of a mapped file cannot be read any more.
 void catchLostPages();
 
 } // namespace graft

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Text is turned into wire bytes first and then goes the way of a binary file,
-// so there is one reader of graphs.
+// Text is converted to wire bytes first and then read like a binary file, so
+// there is one reader of graphs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,7 +57,7 @@ private:
   Error fail(const Twine &Message) const {
     return make_error<InputError>(M.FileName, Message.str());
   }
-  /// Gives \p E the file's name, and the node's line when it names a node.
+  /// Gives \p E the file's name, and the node's line if it names a node.
   Error locate(Error E) const;
   Expected<InputKind> sniff();
   Error openShards(const ShardName &Given);
@@ -75,7 +75,7 @@ Error ModuleReader::locate(Error E) const {
     return E;
   std::string Message = toString(std::move(E));
   StringRef Rest(Message);
-  // Name the file, if there are several.
+  // If there are several files, name the one.
   unsigned Part;
   if (M.Files.size() > 1 && Rest.consume_front("part ") &&
       !Rest.consumeInteger(10, Part) && Rest.consume_front(": "))
@@ -86,7 +86,7 @@ Error ModuleReader::locate(Error E) const {
   return make_error<InputError>(M.FileName, Message, At.first, At.second);
 }
 
-/// The tags of the MetaGraphDef \p Bytes.
+/// Returns the tags of the MetaGraphDef \p Bytes.
 static std::vector<std::string> tagsOf(StringRef Bytes) {
   std::vector<std::string> Tags;
   wire::Reader R(Bytes);
@@ -104,7 +104,7 @@ static std::vector<std::string> tagsOf(StringRef Bytes) {
   return Tags;
 }
 
-/// Which of the MetaGraphDefs \p Found of a SavedModel is read.
+/// Returns which of the MetaGraphDefs \p Found of a SavedModel is read.
 Expected<size_t> ModuleReader::chooseMetaGraph(ArrayRef<wire::Field> Found) {
   std::vector<std::string> Wanted = Options.Tags;
   sort(Wanted);
@@ -123,8 +123,7 @@ Expected<size_t> ModuleReader::chooseMetaGraph(ArrayRef<wire::Field> Found) {
               join(M.MetaGraphTags, "', '") + "'");
 }
 
-/// Goes from an enclosing message into its field 2, which occurs once in a
-/// MetaGraphDef.
+/// Enters field 2 of an enclosing message, which occurs once in a MetaGraphDef.
 Error ModuleReader::enter(const char *What) {
   StringRef Outer = M.GraphBytes.front();
   wire::Reader R(Outer);
@@ -152,7 +151,7 @@ Error ModuleReader::enter(const char *What) {
   return Error::success();
 }
 
-/// Goes on with the GraphDef of a GraphItem as if it were the file.
+/// Continues with the GraphDef of a GraphItem as if it were the file.
 Error ModuleReader::enterGraphItem() {
   Expected<GraphItemParts> Parts = openGraphItem(M.Whole.front());
   if (!Parts)
@@ -173,7 +172,7 @@ Error ModuleReader::loadGraph() {
       return E;
   if (Error E = M.G->parse(M.GraphBytes))
     return locate(std::move(E));
-  // What makes up for a page that is read twice.
+  // The size from which releasing pages is worth reading some twice.
   constexpr uint64_t Large = 128 << 20;
   uint64_t Bytes = 0;
   for (StringRef Part : M.GraphBytes)
@@ -193,13 +192,13 @@ Error ModuleReader::loadGraph() {
   return Error::success();
 }
 
-/// Whether \p File, which nobody has named, is a pipe or a device: it would be
-/// waited for.
+/// Returns true if \p File, which the user did not name, is a pipe or a device:
+/// reading it could block.
 static bool isStream(const std::string &File) {
   return sys::fs::exists(File) && !sys::fs::is_regular_file(File);
 }
 
-/// Opens the other shards of the graph that the file is one of.
+/// Opens the other shards of the graph of which the file is one.
 Error ModuleReader::openShards(const ShardName &Given) {
   std::unique_ptr<MemoryBuffer> First = std::move(M.Buffers.front());
   M.Buffers.clear();
@@ -224,7 +223,7 @@ Error ModuleReader::openShards(const ShardName &Given) {
   return Error::success();
 }
 
-/// Finds out what the file holds, and which files there are.
+/// Finds out the kind of the file, and which files there are.
 Expected<InputKind> ModuleReader::sniff() {
   StringRef Bytes = M.Buffers.front()->getBuffer();
   std::optional<ShardName> Shard = ShardName::parse(M.FileName);
@@ -237,7 +236,7 @@ Expected<InputKind> ModuleReader::sniff() {
   Expected<InputKind> Kind = sniffBinary(Bytes, Options.Kind);
   if (!Shard || (Kind && *Kind != InputKind::GraphDef))
     return Kind;
-  // A shard need not have a node that tells what it is.
+  // A shard may lack a node to tell its kind by.
   consumeError(Kind.takeError());
   if (Error E = openShards(*Shard))
     return E;

@@ -17,13 +17,13 @@ struct ReadOptions {
   InputKind Kind = InputKind::Auto;
   enum class Encoding : uint8_t { Auto, Binary, Text };
   Encoding Form = Encoding::Auto;
-  /// Of a SavedModel the MetaGraphDef that has these tags and no other, or that
-  /// of this number if none are given.
+  /// Selects a MetaGraphDef of a SavedModel: the one with exactly these tags,
+  /// or number MetaGraph if there are no tags.
   std::vector<std::string> Tags = {};
   size_t MetaGraph = 0;
 };
 
-/// An error in a file, with the place when the file is text.
+/// An error in a file, with the place if the file is text.
 class InputError : public llvm::ErrorInfo<InputError> {
 public:
   static char ID;
@@ -43,8 +43,8 @@ public:
   unsigned Column;
 };
 
-/// Maps \p Path, or reads standard input for `-`. A SavedModel directory gives
-/// the file in it. The buffer's identifier is the name for messages.
+/// Maps \p Path, or reads standard input for `-`. For a SavedModel directory it
+/// opens the file in it. The buffer's identifier is the name for messages.
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
 openInput(llvm::StringRef Path);
 

@@ -4,8 +4,8 @@
 //
 // A GraphDef that is too large for one file is written as several, each with
 // some of its fields: `model-00000-of-00003.pb` to `model-00002-of-00003.pb`.
-// In protobuf's wire format the bytes of all, one after the other, are the
-// whole message.
+// In protobuf's wire format the bytes of all shards, one after the other, are
+// the whole message.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,16 +19,16 @@
 
 namespace graft {
 
-/// The name of a shard taken apart: `STEM-00001-of-00003.EXT`.
+/// The parsed name of a shard: `STEM-00001-of-00003.EXT`.
 struct ShardName {
-  llvm::StringRef Stem; ///< What is before the numbers, slices of the name.
+  llvm::StringRef Stem; ///< The part before the numbers, a slice of the name.
   llvm::StringRef Extension; ///< With its dot, or empty.
   unsigned Index = 0;
   unsigned Count = 0; ///< Two or more.
 
-  /// Nothing when \p File is not the name of a shard.
+  /// Returns nothing if \p File is not the name of a shard.
   static std::optional<ShardName> parse(llvm::StringRef File);
-  /// The name of shard \p I of the same graph.
+  /// Returns the name of shard \p I of the same graph.
   std::string name(unsigned I) const;
 };
 

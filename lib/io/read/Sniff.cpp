@@ -1,4 +1,4 @@
-//===- lib/io/read/Sniff.cpp - what kind of graph file is this? -*- C++ -*-===//
+//===- lib/io/read/Sniff.cpp - kinds of graph files -------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -19,9 +19,9 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-/// Whether \p Body can be a NodeDef: it has a name and the name of an op. The
-/// MetaInfoDef that stands in the same place of a MetaGraphDef has a list of
-/// op definitions where a node has its op, or nothing.
+/// Returns true if \p Body can be a NodeDef: it has a name and the name of an
+/// op. In a MetaGraphDef the same field is a MetaInfoDef, which has a list of
+/// op definitions or nothing in the place of the op.
 bool looksLikeNode(StringRef Body) {
   wire::Reader R(Body);
   wire::Field F;
@@ -41,8 +41,8 @@ bool looksLikeNode(StringRef Body) {
 
 enum class Answer : uint8_t { No, Maybe, Yes };
 
-/// Whether \p Body is a GraphDef inside of a MetaGraphDef, judged by its first
-/// node. A library of functions, which stands in the same place of a GraphDef,
+/// Returns whether \p Body is a GraphDef inside a MetaGraphDef, judging by its
+/// first node. In a GraphDef the same field is a library of functions. It
 /// starts with a function, which does not look like a node.
 Answer looksLikeGraph(StringRef Body) {
   wire::Reader R(Body);
@@ -56,7 +56,7 @@ Answer looksLikeGraph(StringRef Body) {
   return R.failed() ? Answer::No : Answer::Maybe;
 }
 
-/// What the top-level fields allow.
+/// The kinds of files that the top-level fields allow.
 struct Fits {
   bool Graph = true;
   bool Meta = true;
@@ -104,7 +104,7 @@ Fits examine(StringRef Bytes) {
       Result.Graph &= IsNode;
       if (++FirstFields > 1)
         Result.Meta = false;
-      // Two nodes settle it; a graph's other fields are checked as it is read.
+      // Two nodes are enough; the reader checks a graph's other fields.
       if (FirstFields == 2 && Result.Graph)
         break;
     } else if (F.Number == 2) {
@@ -123,7 +123,7 @@ Fits examine(StringRef Bytes) {
   Result.Broken = R.failed();
   Result.Meta &= HasInner;
   Result.Saved &= HasSchema;
-  // What says so itself is no MetaGraphDef.
+  // A file with the type of a GraphItem is no MetaGraphDef.
   Result.Meta &= !Result.Item;
   return Result;
 }
@@ -172,8 +172,8 @@ StringRef kindFlag(InputKind Kind) {
 }
 
 bool looksLikeText(StringRef Bytes) {
-  // Every NodeDef, MetaInfoDef and SavedModel has a byte below 0x20 that is
-  // not white space within its first few: tags and lengths.
+  // Every NodeDef, MetaInfoDef and SavedModel has a byte below 0x20 other than
+  // white space within its first few bytes: tags and lengths.
   Bytes = Bytes.take_front(4096);
   return !Bytes.empty() && all_of(Bytes, [](char C) {
     return static_cast<uint8_t>(C) >= 0x20 || C == '\n' || C == '\t' ||
@@ -225,13 +225,13 @@ Expected<InputKind> sniffText(StringRef Text, InputKind Wanted) {
                           InputKind::SavedModel)
                    .Cases("grad_target_pairs", "info", InputKind::GraphItem)
                    .Default(InputKind::Auto);
-  // The graph of a GraphItem is in an Any.
+  // A GraphItem has its graph in an Any.
   StringRef Inside = Rest.drop_front(Field.size()).ltrim(": \t\r\n{");
   if (Field == "graph_def" &&
       (Inside.starts_with("[") || Inside.starts_with("type_url")))
     Found = InputKind::GraphItem;
   if (Found == InputKind::Auto)
-    // Let the text parser say where it fails.
+    // The text parser reports the place of the error.
     return Wanted == InputKind::Auto ? InputKind::GraphDef : Wanted;
   if (Wanted != InputKind::Auto && Wanted != Found)
     return wrongKind(Wanted, Found);

@@ -1,10 +1,9 @@
-//===- lib/io/read/Sniff.h - what kind of graph file is this? ---*- C++ -*-===//
+//===- lib/io/read/Sniff.h - kinds of graph files ---------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Protobuf messages do not say what they are, and a MetaGraphDef can parse as
-// a GraphDef without an error. The bytes are therefore looked at before they
-// are believed.
+// Protobuf messages do not have their type, and a MetaGraphDef may parse as a
+// GraphDef without an error. Therefore the bytes are inspected first.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,23 +14,23 @@
 
 namespace graft {
 
-/// Messages inside each other that are read from text, as many as protobuf
-/// reads from bytes.
+/// The depth of nested messages that are read from text: the same as protobuf's
+/// limit for bytes.
 inline constexpr int TextDepth = 100;
 
-/// Whether \p Bytes are text: no control characters near the start.
+/// Returns true if \p Bytes are text: no control characters near the start.
 bool looksLikeText(llvm::StringRef Bytes);
 
-/// The kind of the message in \p Bytes. \p Wanted is what the user says it is;
-/// an error explains why it cannot be that, or why nothing fits.
+/// Returns the kind of the message in \p Bytes. \p Wanted is the kind that the
+/// user gives; an error explains why it cannot be that, or why no kind fits.
 llvm::Expected<InputKind> sniffBinary(llvm::StringRef Bytes, InputKind Wanted);
 
 /// The same for text, by the name of the first field.
 llvm::Expected<InputKind> sniffText(llvm::StringRef Text, InputKind Wanted);
 
-/// "GraphDef", "MetaGraphDef", "SavedModel".
+/// Returns "GraphDef", "MetaGraphDef", "SavedModel" or "GraphItem".
 llvm::StringRef kindName(InputKind Kind);
-/// The value of --input-kind that means \p Kind.
+/// Returns the value of --input-kind that means \p Kind.
 llvm::StringRef kindFlag(InputKind Kind);
 
 } // namespace graft

@@ -39,7 +39,7 @@ std::unique_ptr<google::protobuf::Message> newMessage(InputKind Kind) {
   }
 }
 
-/// Keeps the first error, which is the one that explains the others.
+/// Keeps the first error, which explains the others.
 class FirstError final : public google::protobuf::io::ErrorCollector {
 public:
   void AddError(int L, google::protobuf::io::ColumnNumber C,
@@ -66,7 +66,7 @@ void collectLines(const tensorflow::GraphDef &Graph, const InfoTree *Tree,
       tensorflow::GraphDef::kNodeFieldNumber);
   for (int I = 0; I < Graph.node_size(); ++I) {
     TextFormat::ParseLocation At = Tree->GetLocation(Field, I);
-    // The second of two nodes with one name is in error.
+    // If two nodes have one name, the second one is the error.
     Lines[Graph.node(I).name()] = {At.line + 1, At.column + 1};
   }
 }
@@ -116,7 +116,7 @@ Expected<std::string> textToBinary(StringRef Text, StringRef FileName,
   Parser.SetRecursionLimit(TextDepth);
   if (!Parser.Parse(&Stream, Message.get())) {
     std::string What = Errors.Message;
-    // Diagnostics start in lower case; protobuf's do not.
+    // Diagnostics start in lower case; protobuf's messages do not.
     if (What.size() > 1 && !isupper(What[1]))
       What[0] = static_cast<char>(tolower(What[0]));
     StringRef Shown = StringRef(What).rtrim('.');

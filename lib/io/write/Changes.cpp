@@ -1,4 +1,4 @@
-//===- lib/io/write/Changes.cpp - what a pass did ---------------*- C++ -*-===//
+//===- lib/io/write/Changes.cpp - the changes of a pass ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -23,7 +23,7 @@ public:
 
   void gone(const Twine &Text) { line('-', raw_ostream::RED, Text); }
   void added(const Twine &Text) { line('+', raw_ostream::GREEN, Text); }
-  /// What is different about a node that is still there.
+  /// Prints the differences of a node that is still there.
   void changed(const NodeText &Old, const NodeText &New);
 
 private:
@@ -72,7 +72,7 @@ void Printer::controlInputs(const NodeText &Old, const NodeText &New) {
       added("  ^" + Each);
 }
 
-/// Both lists are sorted by key.
+/// Merges both lists, which are sorted by key.
 void Printer::attributes(const NodeText &Old, const NodeText &New) {
   auto O = Old.Attrs.begin(), N = New.Attrs.begin();
   while (O != Old.Attrs.end() || N != New.Attrs.end()) {
@@ -114,7 +114,7 @@ void printChanges(raw_ostream &OS, ArrayRef<NodeText> Before,
     InNew.insert(Node.Name);
   Printer Print(OS, Colors);
   size_t Next = 0;
-  // Prints nodes of After up to one that was there before, and that one.
+  // Prints new nodes of After up to the next old one, and that one.
   auto Advance = [&] {
     for (; Next < After.size(); ++Next) {
       const NodeText &New = After[Next];

@@ -1,4 +1,4 @@
-//===- lib/io/write/Changes.h - what a pass did -----------------*- C++ -*-===//
+//===- lib/io/write/Changes.h - the changes of a pass -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -13,15 +13,15 @@
 
 namespace graft {
 
-/// Prints what is different, nodes being matched by their names: those that are
-/// new or gone as in a summary, and of others each part that is not the same.
+/// Prints the differences, matching nodes by name: new and removed nodes as in
+/// a summary, and the changed parts of others.
 ///
 ///     +x/split = _ToReplicas*2(x) T=float axis=0
 ///      pred = MatMul*2
 ///     -  input 0: x
 ///     +  input 0: x/split
 ///
-/// The order of nodes is none of it. With \p Colors for a terminal.
+/// Ignores the order of nodes. \p Colors is for a terminal.
 void printChanges(llvm::raw_ostream &OS, llvm::ArrayRef<NodeText> Before,
                   llvm::ArrayRef<NodeText> After, bool Colors);
 

@@ -69,7 +69,7 @@ std::string temporaryName(StringRef Target, unsigned Try) {
   StringRef File = Target.substr(Target.rfind('/') + 1);
   StringRef Folder = Target.drop_back(File.size());
   if (size_t Most = NAME_MAX - Suffix.size(); File.size() > Most) {
-    // Not within a character.
+    // Do not cut within a UTF-8 character.
     while (Most != 0 && (static_cast<uint8_t>(File[Most]) & 0xc0) == 0x80)
       --Most;
     File = File.take_front(Most);
@@ -104,7 +104,7 @@ std::error_code swapPaths(const std::string &A, const std::string &B) {
   if (Reason != std::errc::invalid_argument &&
       Reason != std::errc::function_not_supported)
     return Reason;
-  // A file system that cannot do it: one after the other.
+  // The file system cannot swap: rename one after the other.
   std::string Aside = temporaryName(B, 100);
   Reason = LastError(::rename(B.c_str(), Aside.c_str()));
   if (Reason)
@@ -140,7 +140,7 @@ std::error_code OutputFile::create(StringRef Path) {
     Name = temporaryName(Target, Try);
     if (sys::fs::exists(Name))
       continue;
-    // Until it is complete it is nobody else's.
+    // Until it is complete, only this user can read it.
     Reason = createTemporary(Name, [&] {
       return sys::fs::openFileForWrite(Name, FD, sys::fs::CD_CreateNew,
                                        sys::fs::OF_None, 0600);
@@ -158,7 +158,7 @@ std::error_code OutputFile::close() {
   return {Closed == 0 ? 0 : errno, std::generic_category()};
 }
 
-/// Ends the file, with the permissions of what it replaces.
+/// Closes the file and gives it the permissions of the file that it replaces.
 std::error_code OutputFile::complete() {
   std::error_code Reason = close();
   if (Reason)
@@ -205,7 +205,7 @@ std::error_code OutputFile::replace() {
           IsOld ? swapPaths(Name, Target) : sys::fs::rename(Name, Target))
     return Reason;
   Replaced = true;
-  // It may have come to be there meanwhile.
+  // A folder may have been created there meanwhile.
   return sys::fs::is_directory(Name)
              ? std::make_error_code(std::errc::is_a_directory)
              : std::error_code();
@@ -232,7 +232,7 @@ bool OutputFile::isUnchanged() const {
 
 void OutputFile::remove() {
   Uninterrupted Whole;
-  // After replace() it may be the old destination. No folder goes.
+  // After replace() it may be the old destination. A folder stays.
   ::unlink(Name.c_str());
   sys::DontRemoveFileOnSignal(Name);
   if (!Hidden.empty())

@@ -17,20 +17,20 @@
 
 namespace graft {
 
-/// The name of a temporary file beside \p Target, as long as a name may be at
-/// most.
+/// Returns the name of a temporary file beside \p Target, cut to a legal
+/// length.
 std::string temporaryName(llvm::StringRef Target, unsigned Try);
 
-/// Where a file that is written to \p Path comes to be: through links at its
-/// end, whether or not there is anything yet.
+/// Returns the path that a file written to \p Path gets: through links at its
+/// end, whether or not the file exists yet.
 llvm::ErrorOr<std::string> throughLinks(llvm::StringRef Path);
 
-/// Has the files, folders or links \p A and \p B change places. At no time is
-/// there nothing at \p B, where the file system can do that.
+/// Swaps the files, folders or links \p A and \p B. If the file system allows
+/// it, \p B exists at all times.
 std::error_code swapPaths(const std::string &A, const std::string &B);
 
-/// Writes to a file descriptor and remembers the first error. Large pieces go
-/// as they are, small ones are collected.
+/// Writes to a file descriptor and remembers the first error. Large pieces are
+/// written directly, small ones are collected.
 class FileSink final : public ByteSink {
 public:
   /// With an error \p Reason nothing is written.
@@ -50,8 +50,8 @@ private:
   std::error_code Status;
 };
 
-/// What will replace a file: a temporary file next to it that is removed unless
-/// it is kept, also when a signal ends the program. (LLVM's TempFile replaces
+/// A temporary file next to the file that it will replace. It is removed unless
+/// it is kept, also if a signal ends the program. (LLVM's TempFile replaces
 /// every '%' in the path.)
 class OutputFile {
 public:
@@ -60,20 +60,20 @@ public:
   OutputFile &operator=(const OutputFile &) = delete;
   ~OutputFile();
 
-  /// Makes the temporary file for \p Path, which nobody else can read; through
-  /// a symbolic link, the file that it points to will be replaced, or made.
+  /// Makes the temporary file for \p Path, which only this user can read.
+  /// Through a symbolic link, the link's target will be replaced or created.
   std::error_code create(llvm::StringRef Path);
   std::error_code close();
   /// Replaces the destination.
   std::error_code keep();
-  /// For one of several files that are kept together. The old destination is
-  /// out of the way until the new one is there, or until it is put back.
+  /// For one of several files that are kept together: moves the old destination
+  /// away until the new one is there, or until restore().
   std::error_code hide();
-  /// Replaces the destination in a way that can be taken back.
+  /// Replaces the destination so that restore() can undo it.
   std::error_code replace();
-  /// Takes back hide() and replace().
+  /// Undoes hide() and replace().
   void restore();
-  /// Whether the destination has these bytes already.
+  /// Returns true if the destination has these bytes already.
   bool isUnchanged() const;
 
   int descriptor() const { return FD; }
@@ -85,13 +85,13 @@ private:
   std::error_code complete();
 
   int FD = -1;
-  bool Exists = false;            ///< The destination.
+  bool Exists = false;            ///< Set if the destination exists.
   llvm::sys::fs::perms Mode = {}; ///< The mode of the destination.
   std::string Target;
   std::string Name;   ///< The temporary file; empty: there is none.
   std::string Hidden; ///< The old destination, after hide().
   bool Replaced = false;
-  bool IsOld = false; ///< Then Name is the old destination.
+  bool IsOld = false; ///< There was one: after replace(), it has Name.
 };
 
 } // namespace graft

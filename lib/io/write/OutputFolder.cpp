@@ -40,7 +40,7 @@ std::string inside(StringRef Folder, StringRef Name) {
   return Path.str().str();
 }
 
-/// Folders of one path, so that a link to one of them ends the walk.
+/// The folders of one path, to detect a link to one of them.
 struct Chain {
   sys::fs::UniqueID Id;
   const Chain *Outer;
@@ -102,7 +102,7 @@ private:
   StringRef Root;
 };
 
-/// Copies one file. What is written to while it is read is no copy.
+/// Copies one file. It is an error if the file changes meanwhile.
 Error copyFile(const std::string &From, const std::string &To) {
   sys::fs::file_status Before, After;
   int FD = -1;
@@ -154,8 +154,9 @@ bool haveSameBytes(const std::string &A, const std::string &B) {
 
 bool leavesNothing(StringRef) { return false; }
 
-/// An error unless \p Path is the folder of a SavedModel, and no link to one,
-/// or an empty folder: nothing else is ever replaced. A user calls it \p Shown.
+/// Returns an error unless \p Path is the folder of a SavedModel, not a link to
+/// one, or an empty folder: nothing else is ever replaced. \p Shown is the
+/// user's name for it.
 Error checkReplaced(const std::string &Path, StringRef Shown) {
   sys::fs::file_status Status;
   std::error_code Reason = sys::fs::status(Path, Status, /*follow=*/false);
@@ -287,15 +288,15 @@ Error OutputFolder::keep(bool Replace) {
       continue;
   [[maybe_unused]] std::error_code Ignored =
       sys::fs::setPermissions(Name, Mode);
-  // What is there changes places with it, so that there is no time when the
-  // folder is not there, and goes after that.
+  // The old folder is swapped with the new one, so that there always is one,
+  // and removed after that.
   if (std::error_code Reason =
           Exists ? swapPaths(Name, Target) : sys::fs::rename(Name, Target))
     return systemFailure("cannot write", Target, Reason);
-  // It may be another one than that which create() saw.
+  // It may not be the folder that create() checked.
   if (Exists)
     if (Error E = checkReplaced(Name, Shown)) {
-      // Nothing of it is removed, wherever it is.
+      // None of its files is removed, wherever it is.
       if (swapPaths(Name, Target))
         release();
       return E;
@@ -313,7 +314,7 @@ void OutputFolder::remove() {
   release();
 }
 
-/// Forgets the temporary folder, which is removed or has another name now.
+/// Forgets the temporary folder, which was removed or renamed.
 void OutputFolder::release() {
   for (StringRef File : Files)
     sys::DontRemoveFileOnSignal(path(File));

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A SavedModel is a folder: the graph, and files of other kinds that belong to
-// it. The output is one, too, made beside its destination under another name,
-// so that it is whole or not there.
+// A SavedModel is a folder: the graph and other files that belong to it. The
+// output folder is made beside its destination under another name, so that it
+// is complete or not there.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +21,8 @@
 
 namespace graft {
 
-/// What will replace a folder, or become one: a temporary folder beside it that
-/// is removed unless it is kept, also when a signal ends the program.
+/// A temporary folder beside the folder that it will replace or become. It is
+/// removed unless it is kept, also if a signal ends the program.
 class OutputFolder {
 public:
   OutputFolder() = default;
@@ -30,22 +30,21 @@ public:
   OutputFolder &operator=(const OutputFolder &) = delete;
   ~OutputFolder();
 
-  /// Makes the temporary folder for \p Path, which must not be there unless it
-  /// \p MayExist and is a SavedModel; through a symbolic link, the folder that
-  /// it points to will be replaced.
+  /// Makes the temporary folder for \p Path, which must not exist unless it
+  /// \p MayExist and is a SavedModel. Through a symbolic link, the link's
+  /// target will be replaced.
   llvm::Error create(llvm::StringRef Path, bool MayExist);
-  /// Where the file \p Name is to be written.
+  /// Returns the path to which the file \p Name must be written.
   std::string add(llvm::StringRef Name);
-  /// Copies \p Files of the folder \p From, with the folders that they are in;
-  /// the name of an empty folder ends in a slash. With \p Link they are links
-  /// to the same bytes.
+  /// Copies \p Files of the folder \p From, with the folders that contain them;
+  /// the name of an empty folder ends in a slash. With \p Link it makes hard
+  /// links.
   llvm::Error copy(llvm::StringRef From, llvm::ArrayRef<std::string> Files,
                    bool Link);
-  /// Whether the destination has the same files with the same bytes.
+  /// Returns true if the destination has the same files with the same bytes.
   bool isUnchanged() const;
-  /// Becomes the destination, or with \p Replace takes its place. Nothing but a
-  /// SavedModel is replaced, and no link is followed that came to be there
-  /// since create().
+  /// Becomes the destination or, with \p Replace, replaces it. Replaces only a
+  /// SavedModel, and follows no link that was created since create().
   llvm::Error keep(bool Replace);
 
 private:
@@ -55,16 +54,16 @@ private:
   void remove();
   void release();
 
-  std::string Shown; ///< What the user calls it.
+  std::string Shown; ///< The user's name for it.
   std::string Target;
   std::string Name;          ///< The temporary folder; empty: there is none.
-  llvm::StringSet<> Folders; ///< In it.
+  llvm::StringSet<> Folders; ///< The folders in it.
   std::vector<std::string> Files;
 };
 
-/// The files below the folder \p Path, by names in it with slashes, sorted; of
-/// a folder without any its name and a slash. Symbolic links are followed.
-/// \p Leaves says which files, and folders, of the top are left out.
+/// Returns the files below the folder \p Path, as sorted names relative to it;
+/// an empty folder is its name and a slash. Follows symbolic links. \p Leaves
+/// returns true for files and folders of the top that are left out.
 llvm::Expected<std::vector<std::string>>
 listFolder(llvm::StringRef Path,
            llvm::function_ref<bool(llvm::StringRef)> Leaves);

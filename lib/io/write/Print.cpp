@@ -74,8 +74,8 @@ template <typename T> T element(StringRef Bytes, size_t I) {
   return Value;
 }
 
-/// The elements of a small tensor as text; empty when the type is one that is
-/// not printed or the tensor is malformed.
+/// Returns the elements of a small tensor as text, or nothing if its type is
+/// not printed or it is malformed.
 std::vector<std::string> elements(const TensorProto &T, int64_t Count) {
   std::vector<std::string> Out;
   StringRef Raw(T.tensor_content());
@@ -125,7 +125,7 @@ std::vector<std::string> elements(const TensorProto &T, int64_t Count) {
   return Out;
 }
 
-/// Nested brackets around \p Values, from dimension \p Dim on.
+/// Returns \p Values in nested brackets, from dimension \p Dim on.
 std::string nested(const tensorflow::TensorShapeProto &Shape, int Dim,
                    ArrayRef<std::string> Values) {
   if (Dim == Shape.dim_size())
@@ -183,8 +183,7 @@ std::string listText(const tensorflow::AttrValue::ListValue &L) {
   return joined(L.func(), funcText);
 }
 
-/// All attributes, program state included, but not the copies, which the op
-/// shows.
+/// Returns all attributes and the program state; the op shows the copies.
 std::vector<std::pair<std::string, std::string>> attrTexts(const Graph &G,
                                                            NodeId N) {
   SmallVector<ProgramAttr, 4> Program = programAttrs(G.node(N));
@@ -203,7 +202,7 @@ std::string endpointText(const Graph &G, Endpoint E) {
   return E.Port == 0 ? Name : Name + ":" + utostr(E.Port);
 }
 
-/// "*4" when the program's mesh says how many replicas there are, else "*".
+/// Returns "*4" if the program's mesh has the number of replicas, else "*".
 std::string copiesMark(const Graph &G) {
   for (NodeId N = 0; N < G.size(); ++N)
     if (G.isLive(N) && G.isOp(N, MeshOp))

@@ -11,10 +11,10 @@
 
 namespace graft {
 
-/// What is said of a node in a summary, part by part.
+/// The parts of a node's line in a summary.
 struct NodeText {
   std::string Name;
-  std::string Op; ///< With `*N` if it exists once per replica.
+  std::string Op; ///< With `*N` if the node is per-replica.
   std::vector<std::string> Inputs, Controls;
   std::string Device;
   std::vector<std::pair<std::string, std::string>> Attrs; ///< By key.
@@ -24,14 +24,14 @@ struct NodeText {
   bool operator==(const NodeText &) const = default;
 };
 
-/// The nodes of \p G in their order.
+/// Returns the nodes of \p G in their order.
 std::vector<NodeText> nodeTexts(const Graph &G);
 
-/// One line a node: `name = Op(in, in:1, ^ctl) @device attr=value ...`, `*N`
-/// after the op of a node that exists once per replica.
+/// Returns one line per node: `name = Op(in, in:1, ^ctl) @device attr=value
+/// ...`, with `*N` after the op of a per-replica node.
 std::string summaryText(const Graph &G);
 
-/// An AttrValue (wire bytes), short.
+/// Returns an AttrValue (wire bytes) as short text.
 std::string attrText(llvm::StringRef Value);
 
 } // namespace graft

@@ -29,9 +29,9 @@ using google::protobuf::TextFormat;
 namespace graft {
 namespace {
 
-/// How deep protobuf lets messages nest.
+/// The depth to which protobuf lets messages nest.
 constexpr unsigned MaxDepth = 100;
-/// Fields with larger numbers are left to TextFormat.
+/// TextFormat prints messages with larger field numbers.
 constexpr int MaxFieldNumber = 63;
 
 /// A byte between quotes: itself, or its escape of two or four characters.
@@ -65,11 +65,10 @@ constexpr std::array<Escape, 256> Escapes = makeEscapes();
 constexpr uint64_t Ones = 0x0101010101010101;
 constexpr uint64_t Tops = Ones << 7;
 
-/// Sets the top bit of the first byte of \p V that is zero, and perhaps of
-/// bytes behind it.
+/// Sets the top bit of the first zero byte of \p V, and perhaps of later bytes.
 constexpr uint64_t zeroBytes(uint64_t V) { return (V - Ones) & ~V & Tops; }
 
-/// Not 0 when one of the eight bytes of \p V needs an escape.
+/// Returns a value other than 0 if a byte of \p V needs an escape.
 uint64_t needsEscape(uint64_t V) {
   uint64_t Below = (V - Ones * 0x20) & ~V;
   uint64_t Above = V + Ones;
@@ -77,8 +76,8 @@ uint64_t needsEscape(uint64_t V) {
          zeroBytes(V ^ (Ones * '\'')) | zeroBytes(V ^ (Ones * '\\'));
 }
 
-/// Writes \p Bytes as they stand between quotes; \p P has room for four times
-/// as many and eight more. \p All gets the bits of all bytes.
+/// Writes \p Bytes escaped for quotes; \p P has room for four times as many and
+/// eight more. \p All gets the bits of all bytes.
 char *putEscaped(char *P, StringRef Bytes, uint64_t &All) {
   const char *In = Bytes.begin(), *End = Bytes.end();
   auto Each = [&](const char *Stop) {
@@ -116,16 +115,15 @@ char *put(char *P, StringRef Text) {
   return P + Text.size();
 }
 
-/// No number takes more characters.
+/// The maximum length of a number.
 constexpr size_t LongestNumber = 32;
 
 template <typename T> char *putInteger(char *P, T Value) {
   return std::to_chars(P, P + LongestNumber, Value).ptr;
 }
 
-/// The shorter of two precisions, if it reads back as the same number.
-/// As SimpleFtoa and SimpleDtoa have it: in the shorter of two precisions if
-/// that reads back as the same number.
+/// Writes a float as SimpleFtoa and SimpleDtoa do: with the shorter of two
+/// precisions if that reads back as the same number.
 template <typename T> char *putFloat(char *P, T Value) {
   constexpr bool IsFloat = std::is_same_v<T, float>;
   if (std::isnan(Value))
@@ -148,8 +146,8 @@ template <typename T> char *putFloat(char *P, T Value) {
   return Back == Value ? End : Print(Digits + (IsFloat ? 3 : 2));
 }
 
-/// Reads varints, tags and lengths in the forms that protobuf writes; whatever
-/// else is legal counts as unusual.
+/// Reads varints, tags and lengths in the encodings that protobuf writes. Any
+/// other legal encoding is unusual.
 class Cursor {
 public:
   explicit Cursor(StringRef Bytes) : P(Bytes.begin()), End(Bytes.end()) {}
@@ -196,7 +194,7 @@ private:
   const char *End;
 };
 
-/// The wire type of one number of a type, or -1 of a type that is not printed
+/// Returns the wire type of a number of a type, or -1 if it is not printed
 /// here.
 int wireType(FieldDescriptor::Type Type) {
   switch (Type) {
@@ -246,7 +244,7 @@ const TextPrinter::MessageInfo &TextPrinter::infoOf(const Descriptor *Type) {
   if (Slot)
     return *Slot;
   Slot = std::make_unique<MessageInfo>();
-  MessageInfo &Info = *Slot; // the slot moves when others are made
+  MessageInfo &Info = *Slot; // Slot moves when other slots are added
   Info.Type = Type;
   for (int I = 0; I < Type->field_count(); ++I) {
     const FieldDescriptor *Field = Type->field(I);
@@ -289,7 +287,7 @@ bool TextPrinter::message(StringRef Bytes, const MessageInfo &Info,
   return !Invalid;
 }
 
-/// The way of TextFormat, for what is not printed here.
+/// Prints with TextFormat a message that is not printed here.
 bool TextPrinter::unusual(StringRef Bytes, const MessageInfo &Info,
                           unsigned Level, unsigned Depth) {
   namespace pb = google::protobuf;
@@ -312,7 +310,7 @@ bool TextPrinter::unusual(StringRef Bytes, const MessageInfo &Info,
 }
 
 /// Prints a message whose fields are known and in the order of their numbers,
-/// as serializers write them. False leaves it to others.
+/// as serializers write them. Returns false if it cannot.
 bool TextPrinter::usual(StringRef Bytes, const MessageInfo &Info,
                         unsigned Level, unsigned Depth) {
   Cursor C(Bytes);
@@ -334,7 +332,7 @@ bool TextPrinter::usual(StringRef Bytes, const MessageInfo &Info,
     if (Number != Last && !FlushMap())
       return false;
     Last = Number;
-    // The last member of a oneof counts.
+    // The last member of a oneof counts, so there must be only one.
     if (OneOfs & F.OneOf)
       return false;
     OneOfs |= F.OneOf;
@@ -386,7 +384,7 @@ bool TextPrinter::string(StringRef Bytes, const FieldInfo &F, unsigned Level) {
   *P++ = '"';
   uint64_t All = 0;
   P = putEscaped(P, Bytes, All);
-  // Whether it is UTF-8 is for protobuf to say.
+  // Protobuf checks UTF-8.
   if (F.Type == FieldDescriptor::TYPE_STRING && (All & Tops))
     return false;
   Out.commit(put(P, "\"\n"));
@@ -428,7 +426,7 @@ bool TextPrinter::number(uint64_t Bits, const FieldInfo &F, unsigned Level) {
     break;
   case FieldDescriptor::TYPE_FLOAT:
   case FieldDescriptor::TYPE_DOUBLE:
-    // Whether -0 is a default is subtle.
+    // The rule for -0 as a default is subtle: TextFormat prints it.
     if (!F.Present)
       return false;
     P = Wide ? putFloat(P, std::bit_cast<double>(Bits))
@@ -453,7 +451,7 @@ bool TextPrinter::packed(StringRef Bytes, const FieldInfo &F, unsigned Level) {
   return true;
 }
 
-/// Reads an entry of a map from strings, in the form that serializers write.
+/// Reads an entry of a map from strings, in the encoding of serializers.
 bool TextPrinter::readEntry(StringRef Bytes, const FieldInfo &Map,
                             Entry &E) const {
   const std::vector<FieldInfo> &Fields = Map.Message->Fields;
@@ -469,7 +467,7 @@ bool TextPrinter::readEntry(StringRef Bytes, const FieldInfo &Map,
          readValue(C, WireType, E.Value, E.Number) && C.atEnd();
 }
 
-/// Prints the entries of a map from \p First on, sorted, and takes them off.
+/// Prints the map entries from \p First on, sorted, and removes them.
 bool TextPrinter::entries(size_t First, const FieldInfo &Map, unsigned Level,
                           unsigned Depth) {
   std::vector<Entry> &All = MapEntries;
@@ -478,7 +476,7 @@ bool TextPrinter::entries(size_t First, const FieldInfo &Map, unsigned Level,
   const FieldInfo &Key = Map.Message->Fields[1],
                   &Value = Map.Message->Fields[2];
   for (size_t I = First; I < All.size(); ++I) {
-    const Entry E = All[I]; // entries of nested maps go behind these
+    const Entry E = All[I]; // nested maps add entries behind these
     if (I > First && All[I - 1].Key == E.Key)
       return false;
     char *P = Out.room(size_t(2) * Level + Map.Open.size());

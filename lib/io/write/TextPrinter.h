@@ -20,16 +20,16 @@
 
 namespace graft {
 
-/// Text under construction: room is made once for a line and then filled.
+/// Text under construction: room is made once per line and then filled.
 class TextBuffer {
 public:
   size_t size() const { return Size; }
   void truncate(size_t To) { Size = To; }
   llvm::StringRef text() const { return {Data.get(), Size}; }
 
-  /// A place for \p Count more bytes, of which commit() says how many are used.
+  /// Returns room for \p Count more bytes; commit() says how many are used.
   char *room(size_t Count) {
-    // Never null, not even for nothing.
+    // Never null, not even for no bytes.
     if (Capacity - Size <= Count)
       grow(Count);
     return Data.get() + Size;
@@ -60,13 +60,13 @@ private:
 class TextPrinter {
 public:
   /// Appends the fields of a message of type \p Type, \p Level deep in braces.
-  /// False when protobuf would not read it; the text is of no use then.
+  /// Returns false if protobuf would not read it; then the text is useless.
   bool print(llvm::StringRef Bytes, const google::protobuf::Descriptor *Type,
              unsigned Level) {
     return message(Bytes, infoOf(Type), Level, Level);
   }
 
-  /// The same for one field of such a message, a message with \p Bytes.
+  /// The same for field \p Number of such a message: a message with \p Bytes.
   bool field(llvm::StringRef Bytes, const google::protobuf::Descriptor *Type,
              unsigned Number, unsigned Level);
 
@@ -82,9 +82,9 @@ private:
     std::string Open;                       ///< `name {\n`
     FieldDescriptor::Type Type = FieldDescriptor::TYPE_INT32;
     bool Repeated = false;
-    bool Present = false; ///< Printed even when it has its default value.
+    bool Present = false; ///< Printed even if it has its default value.
     bool Map = false;
-    uint64_t OneOf = 0; ///< A bit of its own.
+    uint64_t OneOf = 0; ///< A bit for its oneof.
     const MessageInfo *Message = nullptr;
   };
   struct MessageInfo {
@@ -117,7 +117,7 @@ private:
                  std::unique_ptr<MessageInfo>>
       Infos;
   std::vector<Entry> MapEntries; ///< A stack for the maps being printed.
-  bool Invalid = false; ///< Something was found that protobuf does not read.
+  bool Invalid = false; ///< Set if protobuf would not read the message.
 };
 
 } // namespace graft

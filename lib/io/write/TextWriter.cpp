@@ -19,7 +19,7 @@ using google::protobuf::Descriptor;
 namespace graft {
 namespace {
 
-/// Text is handed on in pieces of about this size.
+/// The text is written in pieces of about this size.
 constexpr size_t PieceSize = 64 << 10;
 
 const Descriptor *typeOf(InputKind Kind) {
@@ -33,7 +33,7 @@ const Descriptor *typeOf(InputKind Kind) {
   }
 }
 
-/// How many messages of \p Kind enclose the graph.
+/// Returns the number of messages around the graph in a \p Kind.
 unsigned depthOf(InputKind Kind) {
   switch (Kind) {
   case InputKind::MetaGraph:
@@ -61,7 +61,7 @@ TextWriter::TextWriter(ByteSink &To, InputKind Kind, StringRef Message)
   Valid = Printer->print(Message, typeOf(Kind), 0);
   if (!Valid)
     return;
-  // No other line is like this one: quoted text has no line ends in it.
+  // Only this line has this text: quoted text has no line ends.
   std::string Indent(size_t(2) * (Level - 1), ' ');
   std::string Graph = "\n" + Indent + "graph_def {\n";
   std::string Text = "\n" + Printer->Out.text().str();
@@ -90,8 +90,8 @@ void TextWriter::write(StringRef Bytes) {
   Pending.erase(0, consume(Pending));
 }
 
-/// Prints the nodes that are whole and keeps the graph's other fields; gives
-/// the number of bytes that are done with.
+/// Prints the complete nodes and keeps the graph's other fields. Returns the
+/// number of consumed bytes.
 size_t TextWriter::consume(StringRef Bytes) {
   const Descriptor *Graph = tensorflow::GraphDef::descriptor();
   wire::Reader R(Bytes);
@@ -103,7 +103,7 @@ size_t TextWriter::consume(StringRef Bytes) {
       Others.append(F.Whole.data(), F.Whole.size());
       continue;
     }
-    // A length in more bytes than protobuf reads is for protobuf to refuse.
+    // Protobuf itself refuses a length of too many bytes.
     bool Usual = F.Whole.size() - F.Bytes.size() <= 6;
     Valid = Usual ? Printer->field(F.Bytes, Graph, 1, Level)
                   : Printer->print(F.Whole, Graph, Level);
@@ -120,7 +120,7 @@ Error TextWriter::finish() {
     return createStringError(inconvertibleErrorCode(),
                              "the output has more than 2 GiB: write it as "
                              "binary");
-  // What is left here has no end.
+  // Pending bytes are an incomplete field.
   if (!Valid || !Pending.empty() ||
       !Printer->print(Others, tensorflow::GraphDef::descriptor(), Level))
     return cannotParse();

@@ -2,11 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Prints wire bytes as protobuf's TextFormat prints the message that they hold,
-// byte for byte, without making the message. What a message looks like is taken
-// from its descriptor. A message in a form that is legal but unusual (fields
-// out of order, a field that is not known, a string that is not ASCII) is given
-// to TextFormat, and nothing around it.
+// Prints wire bytes as protobuf's TextFormat prints the message in them, byte
+// for byte, without making the message. The fields are taken from its
+// descriptor. TextFormat prints only those messages that are legal but unusual
+// (fields out of order, an unknown field, a string that is not ASCII).
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +22,7 @@ namespace graft {
 class TextPrinter;
 
 /// Takes the fields of a GraphDef in wire form, in chunks of any size, and
-/// writes a message of some kind that holds this graph as text. Nodes are
+/// writes as text a message of some kind that contains the graph. Nodes are
 /// printed as they come.
 class TextWriter final : public ByteSink {
 public:
@@ -33,8 +32,8 @@ public:
 
   void write(llvm::StringRef Bytes) override;
 
-  /// Writes what comes after the nodes. An error when the bytes taken are not
-  /// what protobuf reads; what has been written is of no use then.
+  /// Writes the rest after the nodes. Returns an error if protobuf could not
+  /// read the bytes; then the output is useless.
   llvm::Error finish();
 
 private:
@@ -42,9 +41,9 @@ private:
 
   std::unique_ptr<TextPrinter> Printer;
   ByteSink &To;
-  std::string Pending; ///< A field of which the end is missing.
-  std::string Others;  ///< The graph's fields beside the nodes.
-  std::string Tail;    ///< The text behind the graph.
+  std::string Pending; ///< The beginning of an incomplete field.
+  std::string Others;  ///< The graph's fields other than nodes.
+  std::string Tail;    ///< The text after the graph.
   unsigned Level = 0;  ///< The level of the graph's fields.
   uint64_t Taken = 0;
   bool Valid = true;

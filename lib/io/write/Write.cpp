@@ -22,7 +22,7 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-/// Counts what passes through, to compare with what was promised.
+/// Counts the bytes, to compare them with the planned size.
 class CountingSink final : public ByteSink {
 public:
   explicit CountingSink(ByteSink &To) : To(To) {}
@@ -55,8 +55,8 @@ StringRef GraphNodeWriter::body(NodeId N, std::string &Scratch) const {
   const Node &This = G.node(N);
   bool HasState = hasProgramState(This);
   // A node that was read with program attributes has its other attributes
-  // outside of the bytes read; these bytes must not come back when a pass has
-  // taken the state away.
+  // outside of the bytes read. These bytes must not come back after a pass
+  // removed the state.
   bool Intact =
       This.RawData &&
       (!This.AttrData || (This.AttrData >= This.RawData &&
@@ -99,8 +99,8 @@ void GraphNodeWriter::write(size_t Begin, size_t End, OutputBuffer &Out) const {
   }
 }
 
-/// Writes the wire form of a module: what encloses the graph, the sizes that
-/// the new graph gives it, the nodes, the graph's other fields.
+/// Writes the wire form of a module: the enclosing messages with their new
+/// sizes, the nodes, the graph's other fields.
 class ModuleWriter {
 public:
   explicit ModuleWriter(const Module &M)
@@ -110,12 +110,12 @@ public:
       Others += Field.size();
   }
 
-  /// Finds out how large everything will be; an error if it is too large.
+  /// Computes all sizes. Returns an error if the output is too large.
   Error plan();
   Error planShards(uint64_t ShardSize);
   size_t numShards() const { return Shards.size(); }
 
-  /// Writes what was planned.
+  /// Writes the planned output.
   Error write(ByteSink &Sink, unsigned Threads = 1,
               const std::function<void()> &Beside = {});
   Error writeText(ByteSink &Sink);
@@ -132,17 +132,17 @@ private:
   GraphNodeWriter Own;
   NodeWriter &Nodes;
   uint64_t Others = 0;    ///< Bytes of the graph's other fields.
-  bool Exact = false;     ///< Whether Total is known.
-  uint64_t NodeBytes = 0; ///< Unless Exact, at most.
+  bool Exact = false;     ///< Set if Total is known.
+  uint64_t NodeBytes = 0; ///< An upper bound unless Exact.
   uint64_t Total = 0;
   SmallVector<uint64_t, 2> Sizes; ///< By enclosing message.
-  std::vector<uint64_t> Shards;   ///< Bytes of nodes in each.
+  std::vector<uint64_t> Shards;   ///< Bytes of nodes in each shard.
 };
 
 Error ModuleWriter::plan() {
   if (isIdentity())
     return Error::success();
-  // The exact size is needed for the length of an enclosing field, or when the
+  // The exact size is needed for the length of an enclosing field, or if the
   // file might be too large.
   NodeBytes = Nodes.sizeBound();
   Exact = !M.Enclosing.empty() || NodeBytes + Others > MessageLimit;
@@ -177,7 +177,7 @@ Error ModuleWriter::planShards(uint64_t ShardSize) {
     while (Times > 0 && Shards.size() <= MaxShards) {
       uint64_t Fit = Used < ShardSize ? (ShardSize - Used) / Bytes : 0;
       if (Fit == 0 && Used == 0)
-        Fit = 1; // a node that is larger has a file of its own
+        Fit = 1; // a larger node has a file of its own
       Fit = std::min(Fit, Times);
       Shards.back() += Fit * Bytes;
       NodeBytes += Fit * Bytes;
@@ -233,7 +233,7 @@ Error ModuleWriter::write(ByteSink &Sink, unsigned Threads,
   return Exact ? held(Total, Counter.Count) : Error::success();
 }
 
-/// Cuts what is written where the files end.
+/// Splits the bytes at the ends of the files.
 class ModuleWriter::ShardSink final : public ByteSink {
 public:
   ShardSink(const ModuleWriter &W, function_ref<ByteSink &()> Next)
@@ -244,7 +244,7 @@ public:
     while (!Bytes.empty()) {
       while (Left == 0) {
         if (Index + 1 == W.Shards.size())
-          return; // more than was promised: the count tells
+          return; // more bytes than planned: Count shows it
         end();
         To = &Next();
         Left = W.Shards[++Index];
@@ -256,7 +256,7 @@ public:
     }
   }
 
-  /// The first file has what is not nodes.
+  /// Ends a file. The first one also has the fields other than nodes.
   void end() {
     if (Index == 0)
       for (StringRef Field : W.M.graph().otherFields())

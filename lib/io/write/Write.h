@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Output is produced in chunks into a temporary file next to its destination,
-// which replaces the destination when all is well. Whatever fails before that
-// leaves the destination as it was.
+// Output is written in chunks to a temporary file next to its destination and
+// replaces the destination when all is well. If an error occurs before that,
+// the destination stays as it was.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,21 +22,21 @@ enum class OutputFormat : uint8_t {
   Text,
   Summary,
   Dot,
-  Types, ///< Of whoever knows types: nothing here.
+  Types, ///< Not written here: analyses know types.
   None
 };
 
 struct WriteOptions {
   OutputFormat Format = OutputFormat::Binary;
-  bool Force = false;          ///< Binary output on a terminal.
-  bool WriteIfChanged = false; ///< Keep a file that has these bytes already.
-  unsigned Threads = 1;        ///< That render the nodes of binary output.
-  /// The most bytes of a file, to write several; 0: one file.
+  bool Force = false;          ///< Write binary output to a terminal.
+  bool WriteIfChanged = false; ///< Keep a file that has the same bytes.
+  unsigned Threads = 1;        ///< Threads that render binary output.
+  /// The maximum bytes of a file, to write several; 0: one file.
   uint64_t ShardSize = 0;
-  /// Work of the first of several threads before it renders; done before
-  /// anything is written when there is only one.
+  /// Work that the first of several threads does before it renders. With one
+  /// thread it is done before anything is written.
   std::function<void()> Beside;
-  /// Looks at the finished files before they replace the destination.
+  /// Checks the finished files before they replace the destination.
   std::function<llvm::Error(llvm::ArrayRef<std::string> TemporaryFiles)> Check;
 };
 
@@ -46,36 +46,36 @@ inline constexpr uint64_t MessageLimit = 0x7fffffff;
 /// Writes \p M in \p Format into \p Sink.
 llvm::Error writeModule(const Module &M, OutputFormat Format, ByteSink &Sink);
 
-/// Calls \p F with the graph that \p M is written as.
+/// Calls \p F with the graph that is written for \p M.
 llvm::Error withWrittenGraph(const Module &M,
                              llvm::function_ref<void(const Graph &)> F);
 
-/// Writes \p M to \p Path (`-`: standard output) and returns the path of the
-/// file, or of the first of several. Sizes are known before anything is
-/// written: an output that is too large for a file leaves no trace.
+/// Writes \p M to \p Path (`-`: standard output). Returns the path of the file,
+/// or of the first of several. Sizes are known beforehand: if the output is too
+/// large for a file, nothing is written.
 llvm::Expected<std::string> writeModule(const Module &M, llvm::StringRef Path,
                                         const WriteOptions &Options);
 
-/// Replaces \p Path (`-`: standard output) by what \p Produce writes.
+/// Replaces \p Path (`-`: standard output) by the output of \p Produce.
 llvm::Error writeFile(llvm::StringRef Path, const WriteOptions &Options,
                       llvm::function_ref<llvm::Error(ByteSink &)> Produce);
 
-/// Replaces all of \p Paths or none; \p Next gives the sink of the next one.
+/// Replaces all of \p Paths or none; \p Next returns the sink of the next one.
 llvm::Error writeFiles(
     llvm::ArrayRef<std::string> Paths, const WriteOptions &Options,
     llvm::function_ref<llvm::Error(llvm::function_ref<ByteSink &()> Next)>
         Produce);
 
-/// The name of file \p Index of \p Count: `STEM-00000-of-00003.EXT`.
+/// Returns the name of file \p Index of \p Count: `STEM-00000-of-00003.EXT`.
 std::string shardPath(llvm::StringRef Path, size_t Index, size_t Count);
 
-/// Writes all \p Size bytes of \p Nodes in order, with \p Threads threads of
-/// which the first does \p Beside, if that is given, before it renders.
+/// Writes all \p Size bytes of \p Nodes in order with \p Threads threads. The
+/// first thread does \p Beside, if that is given, before it renders.
 void writeNodes(const NodeWriter &Nodes, uint64_t Size, unsigned Threads,
                 const std::function<void()> &Beside, ByteSink &Sink);
 
-/// A rule in Make's syntax that says that \p Target was made from \p Inputs; an
-/// error if it cannot.
+/// Returns a Make rule that says that \p Target was made from \p Inputs, or an
+/// error if the syntax cannot express it.
 llvm::Expected<std::string> depfileText(llvm::StringRef Target,
                                         llvm::ArrayRef<std::string> Inputs);
 
@@ -88,7 +88,7 @@ public:
   std::string Text;
 };
 
-/// Writes the live nodes of a graph, those that no pass touched as they were
+/// Writes the live nodes of a graph; nodes that no pass changed as they were
 /// read.
 class GraphNodeWriter final : public NodeWriter {
 public:

@@ -35,7 +35,7 @@ Error writeTo(int FD, StringRef Name, function_ref<Error(ByteSink &)> Produce) {
   return Error::success();
 }
 
-/// The files of one output. One at a time is written.
+/// The files of one output, written one at a time.
 class OutputFiles {
 public:
   explicit OutputFiles(ArrayRef<std::string> Paths) : Paths(Paths) {}
@@ -55,9 +55,9 @@ public:
     return Reason ? cannotWrite(Paths[Failed], Reason) : Error::success();
   }
 
-  /// Replaces all destinations or none. The first goes first and comes last:
-  /// when the machine fails in between, there is no set of files that looks
-  /// whole.
+  /// Replaces all destinations or none. The first one is hidden first and
+  /// replaced last: if the machine fails in between, no set of files looks
+  /// complete.
   Error keep() {
     Uninterrupted Whole;
     if (Files.size() == 1) {
@@ -117,7 +117,7 @@ Error writeFiles(ArrayRef<std::string> Paths, const WriteOptions &Options,
                                "cannot write '" + Path + "': is a directory");
   OutputFiles Files(Paths);
   Error Produced = Produce([&]() -> ByteSink & { return Files.next(); });
-  // What the files say is the reason of what the producer says.
+  // An error of the files is the cause of the producer's error.
   if (Error E = Files.finish()) {
     consumeError(std::move(Produced));
     return E;

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Each thread takes the next block of units, renders it into its own chunk and
-// hands that on when it is the block's turn. So bytes come in order, whatever
-// they are written to, and memory is a chunk for each thread: a block that is
-// larger waits for its turn in the middle.
+// writes that when it is the block's turn. So bytes come in order for any sink,
+// and memory is a chunk per thread: a block that is larger waits for its turn
+// in the middle.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-/// What passes through waits until it is the turn of its block.
+/// A sink that waits for the turn of its block before it writes.
 class OrderedSink final : public ByteSink {
 public:
   OrderedSink(std::atomic<size_t> &Turn, ByteSink &To) : Turn(Turn), To(To) {}
@@ -50,8 +50,8 @@ private:
   ByteSink &To;
 };
 
-/// Threads that may be fewer than are asked for: std::thread ends the program
-/// where the system has none left.
+/// A group of threads that may be fewer than requested: std::thread ends the
+/// program if the system has none left.
 class ThreadGroup {
 public:
   ThreadGroup() = default;
@@ -86,7 +86,7 @@ private:
 
 void writeNodes(const NodeWriter &Nodes, uint64_t Size, unsigned Threads,
                 const std::function<void()> &Beside, ByteSink &Sink) {
-  // Most blocks should fit into a chunk, although nodes are not equally large.
+  // Most blocks should fit into a chunk, although node sizes differ.
   constexpr uint64_t BlockSize = OutputBuffer::SharedCapacity * 3 / 4;
   size_t Units = Nodes.units();
   size_t Blocks = std::clamp<uint64_t>(Size / BlockSize, 1, Units + 1);

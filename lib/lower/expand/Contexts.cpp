@@ -58,8 +58,9 @@ private:
 
   const Graph &G;
   std::optional<unsigned> Worker;
-  std::string Word;        ///< In the names of copies.
-  StringMap<NodeId> Moved; ///< By name of the input, where that is another's.
+  std::string Word;        ///< The word in the names of copies.
+  StringMap<NodeId> Moved; ///< By name in the input, where another node has it
+                           ///< now.
 };
 
 ContextLowering::ContextLowering(const Graph &G, std::optional<unsigned> Worker)
@@ -70,7 +71,7 @@ ContextLowering::ContextLowering(const Graph &G, std::optional<unsigned> Worker)
       Moved[originName(G, N)] = N;
 }
 
-/// The tensor of copy 0 that was called \p Tensor in the input.
+/// Returns the tensor of copy 0 that was called \p Tensor in the input.
 std::string ContextLowering::lowered(StringRef Tensor) const {
   auto [Name, Port] = Tensor.split(':');
   auto It = Moved.find(Name);
@@ -105,7 +106,8 @@ void ContextLowering::lower(tensorflow::CondContextDef &C) {
   lowerAll(C.mutable_nested_contexts());
 }
 
-/// What is added to a loop enters the frame that the context is called after.
+/// Renames the frame of a per-replica loop, so that nodes that TensorFlow adds
+/// to the loop enter the frame of copy 0.
 void ContextLowering::lowerFrame(tensorflow::WhileContextDef &C) {
   if (Worker)
     return; // the frame keeps its name

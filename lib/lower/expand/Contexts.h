@@ -13,12 +13,12 @@
 
 namespace graft {
 
-/// What copy 0 of \p N is called if it is that of replica \p Number.
+/// Returns the name of copy 0 of \p N if it is the copy of replica \p Number.
 std::string primaryName(const Graph &G, NodeId N, unsigned Number,
                         llvm::StringRef Word);
 
 /// Makes the collections of conditionals and loops of version 1 name the nodes
-/// of replica 0 that expand-replicas writes, or those that \p Worker has.
+/// of replica 0 that expand-replicas writes, or the nodes of \p Worker.
 /// TensorFlow looks all of them up when it imports the graph.
 void lowerContexts(Module &M, std::optional<unsigned> Worker = std::nullopt);
 

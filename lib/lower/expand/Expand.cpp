@@ -2,8 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The pieces of the output and their order; how one node is rendered is in
-// ExpandNode.cpp.
+// The pieces of the output and their order. ExpandNode.cpp renders a node.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +37,7 @@ ReplicaExpander::Number::Number(unsigned Replica) {
       std::to_chars(Text, Text + sizeof(Text), Replica).ptr - Text);
 }
 
-/// Type and index come from the replica, job and task from \p Of.
+/// Takes type and index from the replica, job and task from \p Of.
 ReplicaExpander::DeviceRow ReplicaExpander::deviceRow(StringRef Of) const {
   DeviceRow Row;
   Row.Names.reserve(Devices.size());
@@ -92,8 +91,8 @@ ReplicaExpander::ReplicaExpander(const Graph &G, Mesh M)
   }
 }
 
-/// Whether the bytes of the input hold: untouched, and no name in them moved,
-/// of inputs or of nodes that it is colocated with.
+/// Returns true if the bytes of the input can be written as they are: \p N was
+/// not modified, and no node that it reads or is colocated with was renamed.
 bool ReplicaExpander::isAsRead(NodeId N) const {
   const Node &This = G.node(N);
   return This.RawData && This.Count == Copies::Once &&
@@ -132,8 +131,8 @@ void ReplicaExpander::sizes(
 }
 
 uint64_t ReplicaExpander::sizeBound() const {
-  // What a name grows by, with the bytes of its field and a port; what a node
-  // has beside names and attributes of the input.
+  // The bytes that a name grows by, with the head of its field and a port; the
+  // bytes of a node beside names and attributes of the input.
   constexpr uint64_t Name = 48, Fixed = 128, Special = 1024;
   uint64_t Total = 0, LongestDevice = 0, LongestName = 0;
   for (const DeviceRow &Row : Rows)
@@ -143,13 +142,13 @@ uint64_t ReplicaExpander::sizeBound() const {
   for (NodeId N : Order) {
     const Node &This = G.node(N);
     bool IsOnce = This.Count == Copies::Once;
-    // The name may be a `shared_name` too. A name in `_class` has eight bytes
-    // at least in the input.
+    // The name may be a `shared_name` too. A name in `_class` takes at least
+    // eight bytes in the input.
     uint64_t One = 2 * (This.NameSize + Name) + OpFields[This.Op].size() +
                    This.AttrSize +
                    (This.Flags & NF_MayHaveClass ? This.AttrSize * 4 : 0) +
                    (IsOnce ? G.device(N).size() : 0) + LongestDevice + Fixed;
-    uint64_t Each = 0; // what names every copy
+    uint64_t Each = 0; // the names of all copies in this node
     for (Endpoint E : G.inputs(N)) {
       const Node &Source = G.node(E.Node);
       uint64_t Input =
@@ -189,9 +188,9 @@ static void writeCopy(NodeRenderer &Renderer, unsigned Replica,
   Out.filledTo(End);
 }
 
-/// Writes copies from \p S.First + 1 on, which differ from \p Model, copy
-/// S.First, in the numbers and devices at these places of the body, which is
-/// \p Head bytes behind the begin.
+/// Writes copies from \p S.First + 1 on. They differ from \p Model, copy
+/// S.First, in the numbers and devices at these places of the body, which
+/// begins \p Head bytes after the begin.
 void ReplicaExpander::stamp(StringRef Model, size_t Head, Span S,
                             ArrayRef<uint32_t> NumbersAt,
                             ArrayRef<uint32_t> DevicesAt, const Node &This,
@@ -216,7 +215,7 @@ void ReplicaExpander::stamp(StringRef Model, size_t Head, Span S,
   }
 }
 
-/// Writes what \p N becomes with \p Pair; false if it needs NodeRenderer.
+/// Writes the copies of \p N with \p Pair; false if it needs NodeRenderer.
 bool ReplicaExpander::writeFast(FastNodeWriter &Pair, NodeId N,
                                 OutputBuffer &Out) const {
   const Node &This = G.node(N);
@@ -234,7 +233,7 @@ bool ReplicaExpander::writeFast(FastNodeWriter &Pair, NodeId N,
     return true;
   }
   for (Span S : spansOf(This)) {
-    // The first span tells for all of them.
+    // The first span shows whether \p Pair can write all of them.
     if (!Pair.render(N, S.First))
       return false;
     if (S.First == 1 && !(This.Flags & NF_ElidePrimary))
@@ -251,7 +250,7 @@ void ReplicaExpander::write(size_t Begin, size_t End, OutputBuffer &Out) const {
   auto Pair = std::make_unique<FastNodeWriter>(*this);
   SmallVector<uint32_t, 32> NumbersAt, DevicesAt;
   SmallVector<char, 0> Model;
-  // What a node needs of others comes from all over the graph: their records
+  // The nodes that a node reads are all over the graph: prefetch their records
   // first, then their names.
   constexpr size_t Ahead = 8;
   auto Soon = [&](size_t I, auto Fetch) {

@@ -3,9 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Writes N copies of every per-replica node of a replicated program, one device
-// each, and what the crossing ops stand for. Nothing of the product is held: a
-// node is rendered once for copy 0, once as a template, and the other copies
-// are the template with the digits of the replica patched in.
+// each, and the nodes that implement splits, merges and scales. The output is
+// not held in memory: a node is rendered once for copy 0, once as a template,
+// and the other copies are the template with the digits of the replica patched
+// in.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +22,7 @@
 
 namespace graft {
 
-/// \p Device of a replica on the job and task of \p Of.
+/// Returns \p Device of a replica on the job and task of \p Of.
 std::string mergeDevices(llvm::StringRef Of, llvm::StringRef Device);
 
 class FastNodeWriter;
@@ -39,9 +40,10 @@ public:
   void write(size_t Begin, size_t End, OutputBuffer &Out) const override;
   using NodeWriter::write;
 
-  /// Calls \p F with the bytes of each copy of each node, or of what exists
-  /// once, in the order in which they are written: for those who want to know
-  /// what is a copy of what. write() takes less time.
+  /// Calls \p F with the bytes of each copy of each per-replica node, and of
+  /// each unreplicated node, in the order in which they are written. It is for
+  /// callers that need to know which nodes are copies of one node; write()
+  /// takes less time.
   void forEachCopy(
       llvm::function_ref<void(NodeId Of, std::optional<unsigned> Replica,
                               llvm::StringRef Bytes)>
@@ -58,27 +60,28 @@ private:
     char Text[11];
     uint8_t Size;
   };
-  /// Copies in a row, from 1 on, whose numbers and devices are equally long.
+  /// Consecutive copies, from 1 on, whose numbers and devices have equal
+  /// lengths.
   struct Span {
     unsigned First, Count;
   };
-  /// A device of the input and what it becomes on each replica.
+  /// A device of the input and the device of each replica for it.
   struct DeviceRow {
     std::vector<std::string> Names;
     std::vector<Span> Spans;
     size_t Longest = 0;
-    /// From replica 1 on names differ in their last digits only, which are the
-    /// replica's number.
+    /// Set if the names from replica 1 on differ only in the replica's number,
+    /// which ends them.
     bool IsNumbered = false;
   };
 
   DeviceRow deviceRow(llvm::StringRef Of) const;
 
-  /// Whether the replicas read an output of \p This each.
+  /// Returns true if each replica reads an output of its own of \p This.
   bool isSplit(const Node &This) const {
     return Program[This.Op] == Split || Program[This.Op] == FanOut;
   }
-  /// Whether there is one node for all replicas.
+  /// Returns true if there is one node for all replicas.
   bool isOnce(const Node &This) const {
     return This.Count == Copies::Once || isSplit(This);
   }
@@ -100,15 +103,15 @@ private:
              OutputBuffer &Out) const;
   bool writeFast(FastNodeWriter &Pair, NodeId N, OutputBuffer &Out) const;
 
-  /// By op: what the program's own ops are.
+  /// The kind of an op: one of the program's own, or Plain.
   enum ProgramOp : uint8_t {
     Plain,
     MeshNode,
     Split,
     Merge,
     Scale,
-    FanIn, ///< Once, with an input from each replica: into a TPU computation.
-    FanOut ///< Once, with an output for each replica: out of one.
+    FanIn, ///< Once, with an input from each replica: enters a TPU computation.
+    FanOut ///< Once, with an output for each replica: leaves a TPU computation.
   };
 
   const Graph &G;
@@ -120,7 +123,8 @@ private:
   std::vector<bool> Rewrites;        ///< By op: copies differ in attributes.
   std::vector<std::string> OpFields; ///< By op: field 2 of a node.
   std::vector<ProgramOp> Program;
-  /// By device of the input, and one without names for what stays in place.
+  /// By device of the input, and one without names for nodes with
+  /// NF_FixedDevice.
   std::vector<DeviceRow> Rows;
 };
 

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Takes a node of the program apart into what it becomes. Field numbers are
-// those of tensorflow/core/framework/node_def.proto: name 1, op 2, input 3,
-// device 4, attr 5. Attributes that hold names or identities are rewritten as
-// docs/Design.md lists them.
+// Takes a node of the program apart into the segments of its copies. Field
+// numbers are those of tensorflow/core/framework/node_def.proto: name 1, op 2,
+// input 3, device 4, attr 5. Attributes that hold names or identities are
+// rewritten as docs/Design.md lists them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,14 +53,14 @@ bool takeField(StringRef &Text, unsigned Field, StringRef &Contents) {
 // Names
 //===----------------------------------------------------------------------===//
 
-/// Makes \p I, which has the name of \p Source, its copies' name.
+/// Turns \p I, the name of \p Source, into the name of its copies.
 void NodeRenderer::fillName(Segment &I, const Node &Source) const {
   CopyNaming C(E, Source);
   I.Split = C.Split;
   I.Where = C.Where;
   I.Numbered = C.Where != ReplicaSuffix::None;
   I.Local = C.Local;
-  // There may be more in the field than the name.
+  // The field may hold more than the name.
   auto Rest = static_cast<uint32_t>(I.Length - C.Name.size());
   I.FirstLength = static_cast<uint32_t>(C.firstSize()) + Rest;
   I.Length = static_cast<uint32_t>(C.otherSize(0)) + Rest;
@@ -74,7 +74,7 @@ Segment &NodeRenderer::copyName(Segment::Kind What, const Node &Source,
   return I;
 }
 
-/// The name of copy 0 of \p Source as an input.
+/// Adds the name of copy 0 of \p Source as an input.
 Segment &NodeRenderer::firstName(const Node &Source, Segment::Copies For,
                                  uint32_t Port) {
   Segment &I = add(Segment::Input, {Source.NameData, Source.NameSize}, For);
@@ -115,7 +115,7 @@ void NodeRenderer::dataInput(Endpoint Input) {
   }
   Segment::Copies For = Segment::All;
   if (Source.Flags & NF_ElidePrimary) {
-    // A pick, or a place that copy 0 does not need.
+    // A take-first merge, or a device copy that copy 0 does not need.
     For = Source.Count == Copies::Once ? Segment::All : Segment::First;
     firstInput(G.input(Input.Node, 0), For);
     if (For == Segment::All)
@@ -125,14 +125,14 @@ void NodeRenderer::dataInput(Endpoint Input) {
   copyName(Segment::Input, Source, For, Input.Port);
 }
 
-/// The replica's own output of a split.
+/// Adds the output of a split that belongs to the replica.
 void NodeRenderer::slice(const Node &Source) {
   Segment &I = add(Segment::Slice, {Source.NameData, Source.NameSize});
   ++I.Length; // `:`
   I.Numbered = true;
 }
 
-/// Copy 0 of \p Input, whichever copy reads it.
+/// Adds copy 0 of \p Input as an input, whichever copy reads it.
 void NodeRenderer::firstInput(Endpoint Input, Segment::Copies For) {
   const Node &Source = G.node(Input.Node);
   if (E.isSplit(Source))
@@ -143,7 +143,7 @@ void NodeRenderer::firstInput(Endpoint Input, Segment::Copies For) {
     firstName(Source, For, Input.Port);
 }
 
-/// All copies of \p Input but copy 0.
+/// Adds all copies of \p Input but copy 0 as inputs.
 void NodeRenderer::otherInputs(Endpoint Input) {
   const Node &Source = G.node(Input.Node);
   if (E.isSplit(Source))
@@ -173,7 +173,7 @@ void NodeRenderer::controlInput(NodeId Source) {
     return;
   }
   firstControl(Source, Segment::All);
-  // Copy 0 of a led node waits for the others.
+  // Copy 0 of the node waits for the other copies.
   if (From.Flags & NF_Led)
     return;
   copyName(Segment::Input, From, Segment::All, ControlPort).Each = true;
@@ -181,7 +181,7 @@ void NodeRenderer::controlInput(NodeId Source) {
 
 void NodeRenderer::firstControl(NodeId Source, Segment::Copies For) {
   const Node &From = G.node(Source);
-  // The primary is what copies are made equal to.
+  // A refresh copies the value of the primary: copy 0 does not wait for it.
   if (From.Kind == Inserted::Refresh && From.Flags & NF_ElidePrimary)
     return;
   if (From.Flags & NF_ElidePrimary)
@@ -222,7 +222,8 @@ void NodeRenderer::className(StringRef Text) {
   }
 }
 
-/// Reads the list of \p Entry in the usual form, or of the attribute in any.
+/// Reads the list from \p Entry if that has the usual form, else from the
+/// attribute.
 bool NodeRenderer::readClasses(StringRef Entry) {
   StringRef Key, Value, List, Text;
   if (StringRef Name = shortClass(Entry); !Name.empty()) {
@@ -245,12 +246,12 @@ bool NodeRenderer::readClasses(StringRef Entry) {
   return true;
 }
 
-/// Adds what an attribute becomes in copies; false when it stays as it is.
+/// Adds the form of an attribute in copies; false if it stays as it is.
 bool NodeRenderer::rewrite(StringRef Key, StringRef Entry, StringRef Whole) {
   if (Key.starts_with("_")) {
     if (Key != ClassKey)
       return Key.starts_with("_graft_") && !staysInOutput(*This, Key);
-    // When the key is there twice, the first holds.
+    // If the key is there twice, the first one holds.
     if (!HasClasses && !readClasses(Entry))
       return false;
     HasClasses = true;
@@ -321,7 +322,7 @@ void NodeRenderer::attributes() {
   }
   if (Rest.data() != Same)
     literal({Same, static_cast<size_t>(Rest.data() - Same)});
-  // A handle without a name of its own would be one variable with the others.
+  // Handles without a shared name would all be one variable.
   if (Rewrites && G.isOp(N, op::VarHandleOp) && !G.hasAttr(N, "shared_name"))
     ownName(Segment::String).For = Segment::Others;
 }
@@ -377,7 +378,7 @@ void NodeRenderer::plain() {
   endPart();
 }
 
-/// One node between all replicas and a computation that is written once.
+/// Adds a node between all replicas and a computation that is written once.
 void NodeRenderer::fan() {
   ownName(Segment::Name);
   literal(E.OpFields[This->Op]);
@@ -397,15 +398,15 @@ void NodeRenderer::fan() {
 
 void NodeRenderer::device() { add(Segment::Device, {}); }
 
-/// Says that this is of an output of graft, and what its copies are called.
+/// Marks the node as graft's, and records the word in the names of its copies.
 void NodeRenderer::stamp() {
   attribute(StampAttr, encodeIntAttr(Count));
   if (E.Word != UsualCopyWord)
     attribute(CopyWordAttr, encodeStringAttr(E.Word));
 }
 
-/// What to append to the node's name for an operand of its own: \p Suffix, with
-/// a number if a node of the program is called so.
+/// Returns the suffix to append to the node's name for an operand that it
+/// needs: \p Suffix, with a number if a node of the program has that name.
 StringRef NodeRenderer::operand(StringRef Suffix) {
   StringRef Name(This->NameData, This->NameSize);
   std::string Free = G.uniqueName((Name + Suffix).str());

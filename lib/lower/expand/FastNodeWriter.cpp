@@ -14,24 +14,24 @@ using namespace llvm;
 
 namespace graft {
 
-/// Where the next byte of copy 0 and of the other copy goes; lives in registers
-/// while a node is rendered.
+/// The places of the next byte of copy 0 and of the other copy; lives in
+/// registers while a node is rendered.
 struct FastNodeWriter::DualCursor {
   char *First, *Other;
   const char *OtherBegin;
   uint32_t *Number;
   const char *Word;   ///< CopyWordSize letters, in the names of copies.
-  const char *Digits; ///< Of the other copy's number.
+  const char *Digits; ///< The digits of the other copy's number.
   unsigned NumDigits;
   size_t Text = 0; ///< Bytes of names and attributes so far.
 
-  /// Whether there is room for \p Size bytes of text.
+  /// Returns true if there is room for \p Size more bytes of text.
   bool takes(size_t Size) {
     Text += Size;
     return Text <= MaxText;
   }
-  // A call would cost more than the copy; hardened code is long, so that the
-  // compiler would make one.
+  // Inlined, because a call would cost more than the copy, and the compiler
+  // would not inline hardened code by itself.
   LLVM_ATTRIBUTE_ALWAYS_INLINE __attribute__((flatten)) static char *
   put(char *P, StringRef Text) {
     return copyBytes(P, Text.data(), Text.size());
@@ -56,7 +56,7 @@ struct FastNodeWriter::DualCursor {
       *P++ = Text[I];
     return P;
   }
-  /// A name with a number in it; \p Mark says where the number begins.
+  /// Writes a name with a number in it; \p Mark is where the number begins.
   LLVM_ATTRIBUTE_ALWAYS_INLINE
   char *numbered(char *P, const CopyNaming &F, const char *Digits,
                  unsigned NumDigits, char *&Mark) const {
@@ -154,7 +154,7 @@ LLVM_ATTRIBUTE_ALWAYS_INLINE bool FastNodeWriter::input(DualCursor &P,
       P.otherInput(F, Input.Port);
     return true;
   }
-  // A pick, or a place that copy 0 does not need.
+  // A take-first merge, or a device copy that copy 0 does not need.
   Endpoint Real = Input;
   while (G.node(Real.Node).Flags & NF_ElidePrimary &&
          !E.isSplit(G.node(Real.Node)))
@@ -196,8 +196,8 @@ LLVM_ATTRIBUTE_ALWAYS_INLINE bool FastNodeWriter::control(DualCursor &P,
   return true;
 }
 
-/// Control inputs of copy 0, or of a node that exists once, from all copies but
-/// copy 0.
+/// Adds control inputs of copy 0, or of an unreplicated node, from all copies
+/// but copy 0.
 void FastNodeWriter::others(DualCursor &P, const CopyNaming &F) const {
   char *Mark;
   for (unsigned R = 1; R < Count; ++R) {
@@ -214,8 +214,8 @@ void FastNodeWriter::others(DualCursor &P, const CopyNaming &F) const {
 
 using Cursor = FastNodeWriter::DualCursor;
 
-/// The fields around a name in an entry: of a list of strings in `_class`, or
-/// of a string.
+/// Write the fields around a name in an entry: a list of strings in `_class`,
+/// or a string.
 static char *classHeads(char *P, size_t Size) {
   Size += ClassPrefix.size();
   uint64_t List = wire::bytesFieldSize(Size);
@@ -235,8 +235,8 @@ static char *stringHeads(char *P, size_t Size) {
   return Cursor::head(P, 2, Size);
 }
 
-/// Attributes in the usual form, with one short `_class` at most. Any that
-/// holds something else of a replica is left to NodeRenderer.
+/// Writes attributes in the usual form, with at most one short `_class`. Leaves
+/// nodes with other attributes that differ by replica to NodeRenderer.
 template <bool WithOther>
 bool FastNodeWriter::attributes(DualCursor &P, NodeId N) const {
   const Node &This = G.node(N);
@@ -305,7 +305,7 @@ bool FastNodeWriter::attributes(DualCursor &P, NodeId N) const {
     Begin = Entry.end();
   }
   Flush(Rest.begin());
-  // A handle without a name of its own.
+  // A handle without a shared name needs one, which NodeRenderer adds.
   return !Rewrites || HasShared || !G.isOp(N, op::VarHandleOp);
 }
 

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes most nodes. Their copies differ in numbers at known places and in the
-// device; copy 0 and one other copy are written side by side, in one walk and
-// without counting first. What this does not do, NodeRenderer does: both write
-// the same bytes.
+// Writes most nodes. Their copies differ in the device and in numbers at known
+// places; copy 0 and one other copy are written side by side, in one walk and
+// without counting first. NodeRenderer writes all other nodes: both write the
+// same bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,15 +23,15 @@ public:
   explicit FastNodeWriter(const ReplicaExpander &E)
       : E(E), G(E.G), Count(static_cast<unsigned>(E.Devices.size())) {}
 
-  /// Renders copy 0 and copy \p Replica of \p N, or a node that exists once;
-  /// false if NodeRenderer is needed, which does not depend on \p Replica.
+  /// Renders copy 0 and copy \p Replica of \p N, or an unreplicated node; false
+  /// if NodeRenderer is needed, which does not depend on \p Replica.
   bool render(NodeId N, unsigned Replica);
 
-  /// What was rendered. A node that exists once has no other copy.
+  /// The rendered copies. An unreplicated node has no other copy.
   llvm::StringRef first() const { return {FirstBegin, FirstSize}; }
   llvm::StringRef other() const { return {OtherBegin, OtherSize}; }
-  /// Where the replica's number and device stand in other(), from its body on,
-  /// which is headSize() bytes behind its begin.
+  /// The places of the replica's number and device in other(), counted from its
+  /// body, which begins headSize() bytes after its begin.
   llvm::ArrayRef<uint32_t> numbers() const { return {Numbers, NumNumbers}; }
   llvm::ArrayRef<uint32_t> devices() const {
     return {&Device, HasDevice ? size_t(1) : size_t(0)};
@@ -41,8 +41,9 @@ public:
   struct DualCursor;
 
 private:
-  /// Bytes of names and attributes of a node; of a device; what a field has
-  /// beside its text, at most.
+  /// Upper bounds: the bytes of the names and attributes of a node, the bytes
+  /// of a device, the fields of a node, the bytes of a field beside its text,
+  /// and of a node's head.
   static constexpr size_t MaxText = 8 << 10, MaxDevice = 1 << 10;
   static constexpr size_t MaxFields = 64, FieldExtra = 64, Head = 8;
   static constexpr size_t BufferSize =

@@ -20,10 +20,11 @@ bool stands(const Segment &I, unsigned Replica) {
   return I.For & (Replica == 0 ? Segment::First : Segment::Others);
 }
 
-/// A field with a one-byte tag and the length of what is in it.
+/// Returns the size of a field with a one-byte tag, the length and the
+/// contents.
 uint64_t fieldSize(uint64_t Size) { return wire::bytesFieldSize(Size); }
 
-/// The contents of an entry for a string.
+/// Returns the size of the contents of an entry for a string.
 uint64_t stringEntrySize(StringRef Key, uint64_t Size) {
   return Key.size() + fieldSize(fieldSize(Size));
 }
@@ -37,7 +38,7 @@ uint64_t seedEntrySize(uint64_t Seed2) {
 uint64_t NodeRenderer::seed2(unsigned Replica) const {
   int64_t Seed = G.intAttr(N, "seed").value_or(0);
   int64_t Seed2 = G.intAttr(N, "seed2").value_or(0);
-  // Seeds of 0 and 0 ask for another stream in any case.
+  // With seeds 0 and 0 each copy has a stream of its own in any case.
   return static_cast<uint64_t>(Seed2) + (Seed != 0 || Seed2 != 0 ? Replica : 0);
 }
 
@@ -224,7 +225,7 @@ Out NodeRenderer::render(Out O, unsigned Replica) const {
       default:
         break;
       }
-      // Out of the way, and so that O can be in registers.
+      // Out of line, and on a copy of O, so that O can stay in registers.
       Out Rest = O;
       rareSegment(Rest, *I, Replica);
       if constexpr (std::is_same_v<Out, CursorOut>)

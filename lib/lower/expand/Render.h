@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A node is taken apart once, into segments that say what stands where and for
-// which copies; sizes are sums over them, and copies are written from them.
+// A node is taken apart once, into segments that say which bytes stand where
+// and in which copies. Sizes are sums over them, and copies are written from
+// them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,14 +30,16 @@ using wire::bytesTag;
 /// The key field of an entry.
 constexpr llvm::StringLiteral StringField = "\x0a\x0bshared_name";
 
-/// Attributes that copies may have in another form.
+/// Returns true if copies may have the attribute \p Key in another form.
 inline bool differsByCopy(llvm::StringRef Key) {
   return Key == "shared_name" || Key == "seed2" || Key == "frame_name";
 }
 
-/// merge-fetches renames the local node of a merged value to `replica/<name>`,
-/// or `<v>/replica/<rest>` where it is called after a variable; the results of
-/// a TPU computation are called `<name>_<i>`. \p Word is that of the copies.
+/// Returns true if \p N has a local name of merge-fetches or of a TPU
+/// computation. merge-fetches renames the local node of a merged value to
+/// `replica/<name>`, or `<v>/replica/<rest>` if its name begins with a
+/// variable; the results of a TPU computation are called `<name>_<i>`. \p Word
+/// is that of the copies.
 inline bool isRenamedLocal(const Node &N, llvm::StringRef Word) {
   if (N.Kind == Inserted::Merge && N.Count == Copies::PerReplica)
     return true;
@@ -49,10 +52,10 @@ inline bool isRenamedLocal(const Node &N, llvm::StringRef Word) {
          (At == N.NameData || At[-1] == '/');
 }
 
-/// Whether the attribute \p Key of the program stays in the output: what the
-/// copies of a sync-on-read variable are together cannot be seen from them, nor
-/// what an update is in the input whose name runs a refresh, too, nor that a
-/// reduction was asked for, nor which waits are not of the input.
+/// Returns true if the attribute \p Key of the program stays in the output,
+/// because the written graph alone does not show it: how sync-on-read copies
+/// are aggregated, the input name of an update that a refresh took over, a
+/// requested reduction, or waits that graft added.
 inline bool staysInOutput(const Node &N, llvm::StringRef Key) {
   return Key == BatchAttr || Key == SliceAttr || Key == CompressAttr ||
          Key == LengthsAttr || Key == AssumedAttr || Key == AgainAttr ||
@@ -62,8 +65,8 @@ inline bool staysInOutput(const Node &N, llvm::StringRef Key) {
          (Key == AggregationAttr && N.Plan == Policy::SyncOnRead);
 }
 
-/// The entry of the map of attributes that \p Text starts with, in the form
-/// that every writer gives: key first, all lengths short.
+/// Reads the entry of the attribute map that \p Text begins with, in the form
+/// that every writer uses: key first, all lengths short.
 inline bool readUsualEntry(llvm::StringRef Text, llvm::StringRef &Entry) {
   if (Text.size() < 5 || Text[0] != bytesTag(5))
     return false;
@@ -83,11 +86,11 @@ inline bool readUsualEntry(llvm::StringRef Text, llvm::StringRef &Entry) {
   return true;
 }
 
-/// Writes to a buffer that is large enough, and remembers where the replica's
-/// number and device stand. Small enough to live in registers.
+/// Writes to a buffer that is large enough, and records the places of the
+/// replica's number and device. Small enough to live in registers.
 struct CursorOut {
   char *P, *Begin;
-  /// Where to put what is remembered; null: not needed.
+  /// Receive the recorded places; null: not needed.
   uint32_t *Numbers, *Devices;
 
   void head(char Tag, uint64_t Length) {
@@ -106,7 +109,7 @@ struct CursorOut {
     for (unsigned I = 1; I < Length; ++I)
       *P++ = Text[I];
   }
-  /// Like text(), for what is another text of the same length in each copy.
+  /// Like text(), for a text that differs by copy but not in length.
   void device(llvm::StringRef Text) {
     if (Devices)
       *Devices++ = static_cast<uint32_t>(P - Begin);
@@ -129,9 +132,9 @@ struct StreamOut {
   void device(llvm::StringRef Text) { To.write(Text); }
 };
 
-/// How the name of a copy has the number of its replica. Names of programs are
-/// given with `|` at Node::NameSplit; of a local node copy 0 has its number,
-/// too.
+/// The place of the replica's number in the name of a copy. Names of programs
+/// are written with `|` at Node::NameSplit; copy 0 of a local node has its
+/// number too.
 enum class ReplicaSuffix : uint8_t {
   None,   ///< `w` is `w`: there is one for all replicas.
   Before, ///< `y` is `replica_1/y`: most nodes.
@@ -140,8 +143,8 @@ enum class ReplicaSuffix : uint8_t {
   Bare,   ///< `w|/Read` is `w/1/Read`: of a variable with policy `replicated`.
 };
 
-/// What a name has beside the number: `replica_` and `/` in either order, or
-/// one of `_` and `/`.
+/// Returns the length of a suffix beside the number: `replica_` and `/` in
+/// either order, or one of `_` and `/`.
 constexpr unsigned suffixSize(ReplicaSuffix Where) {
   return Where >= ReplicaSuffix::Short ? 1 : 9;
 }
@@ -149,7 +152,7 @@ constexpr unsigned suffixSize(ReplicaSuffix Where) {
 /// A piece of a node's bytes.
 struct Segment {
   enum Kind : uint8_t {
-    Literal, ///< These bytes.
+    Literal, ///< The bytes in Data.
     Name,    ///< Field 1.
     Input,   ///< Field 3.
     Slice,   ///< Field 3: an output of a split, the replica's.
@@ -163,20 +166,20 @@ struct Segment {
 
   const char *Data;
   uint32_t Size;
-  /// Length of what is in the field, in copy 0 and, but for the digits of the
-  /// number, in the others.
+  /// Length of the contents of the field in copy 0, and in the other copies
+  /// without the digits of the number.
   uint32_t FirstLength, Length;
   uint32_t Split;
-  uint32_t Port; ///< Of an input: the output that it reads.
+  uint32_t Port; ///< The output of the source that an input reads.
   Kind What;
   ReplicaSuffix Where;
   Copies For;
-  bool Numbered; ///< Copies but copy 0 have their number in it.
+  bool Numbered; ///< Copies but copy 0 have their number in the text.
   bool Local;    ///< Copy 0 has its number too.
   bool Each;     ///< An input from each copy but copy 0.
 };
 
-/// How the copies of a node are called.
+/// The names of the copies of a node.
 struct CopyNaming {
   LLVM_ATTRIBUTE_ALWAYS_INLINE
   CopyNaming(const ReplicaExpander &E, const Node &Source)
@@ -208,7 +211,7 @@ struct CopyNaming {
   }
 };
 
-/// The node called \p Name, which is in a `_class` of \p User, or NoNode.
+/// Returns the node called \p Name in a `_class` of \p User, or NoNode.
 inline NodeId findClass(const Graph &G, NodeId User, llvm::StringRef Name) {
   NodeId With = G.colocatedWith(User);
   return With != NoNode ? With : G.find(Name);
@@ -224,16 +227,16 @@ public:
 
   /// Makes \p N the node that is rendered.
   void select(NodeId N);
-  /// Bytes of copy \p Replica, or of what a node that exists once becomes, as
-  /// fields of a GraphDef.
+  /// Returns the bytes of copy \p Replica, or of the nodes for an unreplicated
+  /// node, as fields of a GraphDef.
   uint64_t size(unsigned Replica);
-  /// Writes what size() was asked for last, or a copy that is equally large.
+  /// Writes the copy that size() counted last, or one of equal size.
   template <typename Out> Out render(Out O, unsigned Replica) const;
-  /// At most as many numbers as that are in a copy.
+  /// Returns an upper bound of the numbers in a copy.
   size_t maxNumbers() const { return NumSegments * (Classes.size() + 1); }
 
 private:
-  // What a node becomes (ExpandNode.cpp).
+  // The segments of a node (ExpandNode.cpp).
   LLVM_ATTRIBUTE_ALWAYS_INLINE
   Segment &add(Segment::Kind What, llvm::StringRef Text,
                Segment::Copies For = Segment::All) {
@@ -247,7 +250,7 @@ private:
   }
   Segment &literal(llvm::StringRef Text) { return add(Segment::Literal, Text); }
   void fillName(Segment &I, const Node &Source) const;
-  /// What stands before the number of a name that has it inside.
+  /// Returns the text before the number of a name that has it inside.
   llvm::StringRef infix(ReplicaSuffix Where) const {
     return Where == ReplicaSuffix::Short  ? llvm::StringRef("_")
            : Where == ReplicaSuffix::Bare ? llvm::StringRef("/")
@@ -306,9 +309,10 @@ private:
   llvm::SmallVector<Segment, 32> Segments; ///< The first NumSegments.
   unsigned NumSegments = 0;
   llvm::SmallVector<Segment, 4> Classes; ///< Names in `_class`.
-  uint64_t ClassList = 0;                ///< Their size, for the last size().
+  uint64_t ClassList = 0;                ///< Size of that list, for the last
+                                         ///< size().
   bool HasClasses = false;
-  /// Where the segments of each node of the output end, and its size.
+  /// The end of the segments of a node of the output, and its size.
   struct Part {
     unsigned End;
     uint64_t Size;

@@ -1,4 +1,4 @@
-//===- lib/lower/expand/ScaleFactor.cpp - what scales multiply by ---------===//
+//===- lib/lower/expand/ScaleFactor.cpp - the factor of a _Scale ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// What TensorFlow calls outside compilation: ops of a TPU computation that run
-// on the host. Ops with one id in `_xla_outside_compilation` are one host
+// Ops of a TPU computation that run on the host, which TensorFlow calls outside
+// compilation. Ops with one id in `_xla_outside_compilation` are one host
 // cluster of the computation that `_tpu_replicate` names. Before tpu-replicate
-// nothing is in a computation, and the whole graph is taken for one.
+// no op is in a computation, and the whole graph is taken for one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,31 +33,31 @@ class HostClusters {
 public:
   explicit HostClusters(Graph &G);
 
-  /// The computation that \p N is in; 0: in none.
+  /// Returns the computation that \p N is in; 0: in none.
   uint32_t of(NodeId N) const { return Of[N]; }
-  /// The number that no id of computation \p C begins with yet.
+  /// Returns a number above all with which ids of computation \p C begin.
   unsigned nextId(uint32_t C) const { return Computations[C].NextId; }
-  /// Says that there is a host cluster \p Id in computation \p C.
+  /// Records that computation \p C has a host cluster \p Id.
   void count(uint32_t C, llvm::StringRef Id);
 
   /// The name of \p N in the input: tpu-replicate calls an output of a
   /// computation `<computation>/<name>`.
   llvm::StringRef inputName(NodeId N) const;
-  /// Whether \p N brackets a computation and is no op of it.
+  /// Returns true if \p N brackets a computation and is no op of it.
   bool isScaffold(NodeId N) const;
 
-  /// Puts \p N into host cluster \p Id, with the Identity that pulls a control
+  /// Puts \p N into host cluster \p Id, and the Identity that pulls a control
   /// edge of \p N, and of no other op, into the computation.
   void mark(NodeId N, llvm::StringRef Id);
   /// Marks the gradients of host ops: an op in a scope `S/gradients`, or
   /// `gradients_<k>`, that is colocated with an op of host cluster `r` or `r.*`
-  /// is in `r.S/gradients/uid`. Of two such scopes in a name the outer one
-  /// counts, unless ids are \p Chained: then both do, the inner one first.
+  /// is in `r.S/gradients/uid`. If a name has two such scopes, the outer one
+  /// counts; if ids are \p Chained, both do, the inner one first.
   void markGradients(bool Chained);
-  /// Takes the device field `TPU_REPLICATED_CORE:k` off host ops and says
-  /// `<id>:<k>` in `host_compute_core` of the computation's metadata instead:
-  /// host ops are on no core, but send to one. Reports a host cluster on two
-  /// cores. False after an error.
+  /// Moves the core of host ops from the device field `TPU_REPLICATED_CORE:k`
+  /// to an entry `<id>:<k>` in `host_compute_core` of the computation's
+  /// metadata: host ops are on no core, but send to one. Reports a host cluster
+  /// on two cores. Returns false after an error.
   bool moveCores(DiagnosticEngine &Diags);
 
 private:
@@ -72,14 +72,14 @@ private:
   std::vector<uint32_t> Of;              ///< By node.
 };
 
-/// Reports a host cluster with something between two of its ops: TensorFlow
-/// makes one node of it. False after an error.
+/// Reports a host cluster with another op between two of its ops: TensorFlow
+/// makes one node of the cluster. Returns false after an error.
 bool checkHostCycles(const Graph &G, DiagnosticEngine &Diags);
 bool checkHostCycles(const tensorflow::FunctionDef &Body,
                      DiagnosticEngine &Diags);
 
-/// One warning that names up to five ops of computations that no TPU runs and
-/// that are not marked: summaries and Print.
+/// Adds one warning that names up to five unmarked ops of computations that no
+/// TPU runs: summaries and Print.
 void warnUnsupportedOps(const Graph &G, DiagnosticEngine &Diags);
 
 } // namespace graft

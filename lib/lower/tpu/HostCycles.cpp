@@ -1,9 +1,9 @@
-//===- lib/lower/tpu/HostCycles.cpp - what lies between host ops *- C++ -*-===//
+//===- lib/lower/tpu/HostCycles.cpp - cycles of host clusters ---*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// TensorFlow makes one node of a host cluster. Where a path leaves a cluster
-// and comes back, that node would wait for itself.
+// TensorFlow makes one node of a host cluster. If a path leaves a cluster and
+// comes back, that node would wait for itself.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ namespace {
 
 using Edge = std::pair<uint32_t, uint32_t>;
 
-/// Ops in groups, one after the other.
+/// The ops of a graph, their groups and their edges.
 struct Ops {
   std::vector<uint32_t> Groups; ///< By op; 0: in none.
   std::vector<Edge> Edges;
@@ -37,8 +37,8 @@ struct Ops {
   }
 };
 
-/// Removes vertices without an edge that comes in, again and again. \p Gone
-/// ones are not there.
+/// Removes vertices without an incoming edge until none is left. Vertices in \p
+/// Gone are ignored.
 void removeSources(ArrayRef<Edge> Edges, std::vector<bool> &Gone) {
   auto Counts = [&](const Edge &E) {
     return E.first != E.second && !Gone[E.first] && !Gone[E.second];
@@ -68,7 +68,7 @@ void removeSources(ArrayRef<Edge> Edges, std::vector<bool> &Gone) {
   }
 }
 
-/// An op of a group, and one on a path from that group to itself.
+/// Returns an op of a group, and an op on a path from that group to itself.
 std::optional<Edge> findCycle(Ops &All) {
   size_t Size = All.Groups.size();
   std::vector<uint32_t> First(All.Numbers.size() + 1, ~0U);
@@ -76,7 +76,7 @@ std::optional<Edge> findCycle(Ops &All) {
     uint32_t Group = All.Groups[I];
     return Group ? First[Group] = std::min(First[Group], I) : I;
   };
-  // All ops of a group are its first one.
+  // The first op of a group stands for all of them.
   std::vector<bool> Gone(Size);
   for (uint32_t I = 0; I < Size; ++I)
     Gone[I] = Vertex(I) != I;

@@ -5,8 +5,8 @@
 // Python gives the gradient of a host op a host cluster of its own, so that the
 // forward op and its gradient are not one node with the rest of the step
 // between them. The id of that cluster is the scope of the call of
-// `tf.gradients`: TensorFlow defines it by names, so here, and here only, a
-// scope says something. What belongs to a host op is said by `_class`.
+// `tf.gradients`: TensorFlow defines it by names, so this is the only place
+// where a scope has a meaning. `_class` shows which nodes belong to a host op.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-/// The scope of the outermost gradient call in \p Name, and what follows it.
+/// Returns the scope of the outermost gradient call in \p Name, and the rest.
 std::pair<StringRef, StringRef> gradientScope(StringRef Name) {
   size_t End;
   for (size_t At = 0; (End = Name.find('/', At)) != StringRef::npos;
@@ -34,7 +34,7 @@ std::pair<StringRef, StringRef> gradientScope(StringRef Name) {
   return {};
 }
 
-/// What the id of a gradient adds to that of the op: `.<scope>/uid`.
+/// Returns the suffix that a gradient adds to the id of the op: `.<scope>/uid`.
 std::string uidOf(StringRef Name, bool Chained) {
   auto [Scope, Rest] = gradientScope(Name);
   if (Scope.empty())

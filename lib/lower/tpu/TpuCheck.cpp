@@ -1,4 +1,4 @@
-//===- lib/lower/tpu/TpuCheck.cpp - what TensorFlow refuses -----*- C++ -*-===//
+//===- lib/lower/tpu/TpuCheck.cpp - checks of TPU computations --*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -77,7 +77,7 @@ bool Checker::checkInput(const TpuInput &I) {
   return true;
 }
 
-/// Nothing outside reads what is in the computation, but for its outputs.
+/// Reports ops outside that read a member which is not an output.
 bool Checker::checkReaders(NodeId Member) {
   bool Good = true;
   for (Use U : G.uses(Member)) {

@@ -2,9 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// CrossReplicaSum is what a TPU has: the sum of half, bfloat16, float and int32
-// (tensorflow/core/ops/tpu_cross_replica_ops.cc). What is not a sum is made one
-// without rounding: rows are added to zeros, numbers of 64 bits as two of 32.
+// A TPU has CrossReplicaSum: the sum of half, bfloat16, float and int32
+// (tensorflow/core/ops/tpu_cross_replica_ops.cc). Other exchanges are turned
+// into a sum without rounding: rows are added to zeros, 64-bit numbers as two
+// of 32 bits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -83,9 +84,9 @@ Endpoint Exchanges::sum(Endpoint E, unsigned Type) {
              AttrRun().type("T", Type));
 }
 
-/// The tensors of all replicas along a new first axis.
+/// Returns the tensors of all replicas along a new first axis.
 Endpoint Exchanges::stack(Endpoint E, unsigned Type) {
-  // What is added to zeros only keeps its bits: numbers of 64 bits are pairs.
+  // Adding zeros keeps the bits of a value, so 64-bit numbers can be pairs.
   bool Pairs = Type == DT_INT64 || Type == DT_DOUBLE;
   bool Small = Type == DT_BOOL || Type == DT_UINT8 || Type == DT_INT8 ||
                Type == DT_INT16;
@@ -114,8 +115,8 @@ Endpoint Exchanges::stack(Endpoint E, unsigned Type) {
   return Small ? cast(Result, Sum, Type) : Result;
 }
 
-/// The number of the replica, as a vector of one element that is an input of
-/// the computation.
+/// Returns the number of the replica, as a vector of one element that is an
+/// input of the computation.
 Endpoint Exchanges::replicaIndex() {
   if (Index.Node != NoNode)
     return Index;
@@ -137,7 +138,7 @@ Endpoint Exchanges::replicaIndex() {
   return Index;
 }
 
-/// \p N stays under its name, as what its users read.
+/// Turns \p N into an Identity of \p E: its users go on reading its name.
 void Exchanges::become(NodeId N, Endpoint E) {
   unsigned Type = G.outputType(E);
   for (StringRef Key : {StringRef(CombineAttr), StringRef(PowerAttr),
@@ -185,7 +186,7 @@ void Exchanges::gather(NodeId N, Endpoint X, unsigned Type, StringRef Combine) {
                     .type("Tidx", DT_INT32)));
 }
 
-/// Makes \p N its operand times \p By.
+/// Turns \p N into its operand times \p By.
 void Exchanges::scale(NodeId N, const ScaleFactor &By) {
   Endpoint Number =
       add("/factor", op::Const, {},
@@ -241,12 +242,12 @@ bool Exchanges::lower(NodeId N) {
   become(N, Sum);
   if (Power == 0)
     return true;
-  // The reduction itself becomes the scaled sum: it has the name.
+  // The reduction has the name, so it becomes the scaled sum.
   scale(N, scaleFactor(Type, Power, Replicas));
   return true;
 }
 
-/// What is exchanged outside of the computation is added on a host.
+/// Lowers an exchange outside of the computation to a merge on a host.
 void lowerOutside(Graph &G, NodeId N, const std::string &Host) {
   unsigned Type = G.typeAttr(N, "T").value_or(DT_INVALID);
   bool Gather = G.isOp(N, GatherOp);

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is inside of a computation can be neither fetched nor run by itself. So
-// the name of an output goes to the value that the replicas' values make, which
-// is what the plain graph has under it:
+// An op inside of a computation can be neither fetched nor run by itself. So
+// the name of an output goes to the combined value of the replicas, which has
+// that name in the plain graph:
 //
 //     y = MatMul(x, w)    →    cluster/y = MatMul(replicated_input_0, w)
 //                              ...
@@ -36,7 +36,8 @@ public:
   bool run();
 
 private:
-  using Ports = std::map<uint32_t, size_t>; ///< To the number of the output.
+  using Ports = std::map<uint32_t, size_t>; ///< From a port to the number of
+                                            ///< its output.
 
   NodeId insert(const Twine &Name, StringRef Op, ArrayRef<Endpoint> Inputs,
                 const AttrRun &Attrs);
@@ -64,7 +65,7 @@ NodeId Fetches::constant(const Twine &Name, unsigned Type, StringRef Value) {
                 AttrRun().type("dtype", Type).raw("value", Value));
 }
 
-/// The value that number \p Output has in the plain graph, under \p Name.
+/// Adds the value of output number \p Output in the plain graph, as \p Name.
 NodeId Fetches::combine(const Twine &Name, size_t Output) {
   TpuCombine How = C.Outputs[Output].Combine;
   SmallVector<Endpoint, 8> Shards;
@@ -93,8 +94,8 @@ NodeId Fetches::combine(const Twine &Name, size_t Output) {
   return insert(Name, op::RealDiv, {{Sum, 0}, {Number, 0}}, Typed);
 }
 
-/// One node with the outputs \p Of. Where the computation does not return an
-/// output, a text says so: nothing takes it for a number.
+/// Adds one node with the outputs \p Of. An output that the computation does
+/// not return is a text that says so, since no op takes a text for a number.
 NodeId Fetches::combinePorts(StringRef Name, const Ports &Of) {
   if (Of.size() == 1 && Of.begin()->first == 0)
     return combine(Name, Of.begin()->second);

@@ -36,8 +36,8 @@ Tensor key(Endpoint E) { return {E.Node, E.Port}; }
 
 Endpoint control(NodeId N) { return {N, ControlPort}; }
 
-/// \p Inner where it says something, else \p Outer, as nested scopes of
-/// devices give.
+/// Returns \p Inner where a field of it is set, else \p Outer, as nested scopes
+/// of devices do.
 std::string mergedDevice(StringRef Outer, StringRef Inner) {
   auto O = DeviceName::parse(Outer), I = DeviceName::parse(Inner);
   if (!O || !I)
@@ -55,7 +55,8 @@ std::string mergedDevice(StringRef Outer, StringRef Inner) {
   return O->str();
 }
 
-/// The first of `cluster`, `cluster_1`, ... that is no name and no scope.
+/// Returns the first of `cluster`, `cluster_1`, ... that is no name and no
+/// scope.
 std::string clusterName(const Graph &G) {
   StringSet<> Taken;
   for (NodeId N = 0; N < G.size(); ++N)
@@ -81,7 +82,7 @@ private:
                          AttrRun Attrs);
   NodeId identity(StringRef Name, Endpoint Source, NodeId Waits, AttrRun Attrs,
                   NodeId After);
-  /// How many nodes there are for what each replica has.
+  /// Returns the number of nodes that stand for a per-replica value.
   unsigned copies() const { return C.Crossing ? 1 : C.Replicas; }
   void perReplica(NodeId N);
   void addMetadata();
@@ -102,14 +103,14 @@ private:
   DiagnosticEngine &Diags;
   TpuForm Form;
   std::vector<bool> IsMember;           ///< By node, before the first edit.
-  std::unique_ptr<LoopInfo> Loops;      ///< Null without.
-  NodeId Front = NoNode, Back = NoNode; ///< Where new nodes stand.
+  std::unique_ptr<LoopInfo> Loops;      ///< Null without loops.
+  NodeId Front = NoNode, Back = NoNode; ///< The places of new nodes.
   NodeId Pivot = NoNode;
   std::vector<NodeId> FanIn;
   std::vector<std::string> HostCores; ///< `<host cluster>:<core>`.
   std::vector<NodeId> Added;          ///< New nodes that may be colocated.
-  /// What members read instead of tensors from outside, and instead of waiting
-  /// for an input.
+  /// The tensors that members read instead of tensors from outside, and the
+  /// nodes that they wait for instead of an input.
   DenseMap<Tensor, Endpoint> Inside;
   DenseMap<NodeId, NodeId> InsideControl;
   DenseMap<Tensor, Endpoint> SumOf;
@@ -137,7 +138,7 @@ NodeId Builder::identity(StringRef Name, Endpoint Source, NodeId Waits,
 
 NodeId Builder::replicatedInput(StringRef Name, ArrayRef<Endpoint> Values,
                                 AttrRun Attrs) {
-  // What expands the program writes how many there are.
+  // The expansion of the program writes the number of inputs.
   if (!C.Crossing)
     Attrs.integer("N", static_cast<int64_t>(Values.size()));
   Attrs.type("T", G.outputType(Values[0].Node, Values[0].Port))
@@ -145,7 +146,7 @@ NodeId Builder::replicatedInput(StringRef Name, ArrayRef<Endpoint> Values,
   return insert(Name, op::TPUReplicatedInput, Values, Attrs, Front);
 }
 
-/// Makes \p N what each replica has.
+/// Makes \p N per-replica, on its own device.
 void Builder::perReplica(NodeId N) {
   if (!C.Crossing)
     return;
@@ -197,8 +198,8 @@ void Builder::addInputs() {
   for (size_t I = 0; I < C.Inputs.size(); ++I) {
     AttrRun Attrs;
     Attrs.string(TpuClusterAttr, Form.Cluster);
-    // TensorFlow removes what has this mark if nothing reads it, and then the
-    // sizes would belong to other inputs.
+    // TensorFlow removes an unread Identity with this mark, and then the sizes
+    // would belong to other inputs.
     if (C.Paddings.empty())
       Attrs.boolean("_tpu_input_identity", true);
     bool IsOutside = Given[I].Node == FanIn[I];
@@ -206,7 +207,7 @@ void Builder::addInputs() {
                         IsOutside ? Form.Metadata : NoNode, Attrs, Front);
     if (C.Inputs[I].Read.Node == NoNode)
       continue;
-    // A tensor that is listed twice is read where it is first.
+    // A tensor that is listed twice is read from its first input.
     Inside.try_emplace(key(C.Inputs[I].Read), Endpoint{N, 0});
     InsideControl.try_emplace(C.Inputs[I].Read.Node, N);
   }
@@ -231,7 +232,7 @@ void Builder::addVariables() {
 // The members
 //===----------------------------------------------------------------------===//
 
-/// Marks \p M, and gives it the inputs that it has inside of the computation.
+/// Marks \p M, and replaces its inputs by those inside of the computation.
 void Builder::convert(NodeId M) {
   SmallVector<Endpoint, 8> Inputs;
   bool ReadsInside = false;
@@ -324,7 +325,7 @@ void Builder::addSums() {
 // Behind the members
 //===----------------------------------------------------------------------===//
 
-/// Ops on several devices are gathered device by device, as `tf.group` does.
+/// Groups ops on several devices device by device, as `tf.group` does.
 void Builder::addRuns(ArrayRef<NodeId> Waits) {
   std::map<std::string, SmallVector<Endpoint, 4>> ByDevice;
   for (NodeId N : Waits)
@@ -416,8 +417,8 @@ void Builder::addOutputs() {
 // Names
 //===----------------------------------------------------------------------===//
 
-/// What members may be colocated with, by the name that it has in the plain
-/// graph, and the node that stands there inside of the computation.
+/// Returns the nodes that members may be colocated with: the class name in the
+/// plain graph, and the node that replaces it inside of the computation.
 std::vector<std::pair<std::string, NodeId>> Builder::classNames() {
   std::vector<std::pair<std::string, NodeId>> Names;
   auto Add = [&](NodeId Plain, NodeId In) {

@@ -21,13 +21,13 @@
 
 namespace graft {
 
-/// The type of device that a core of a replica is, whichever replica it is.
+/// The device type of a core of a replica, the same for all replicas.
 inline constexpr llvm::StringRef TpuCoreType = "TPU_REPLICATED_CORE";
 
-/// A tensor that each replica gets for itself.
+/// An input with a tensor for each replica.
 struct TpuInput {
-  Endpoint Read;                ///< What the members read; NoNode: nothing.
-  std::vector<Endpoint> Values; ///< What replica r gets, for each r.
+  Endpoint Read;                ///< The tensor that members read; NoNode: none.
+  std::vector<Endpoint> Values; ///< The tensor of replica r, for each r.
   /// The sizes to which values of different shapes are padded; -1: the largest
   /// among the replicas.
   std::optional<ShapeValue> Maximum;
@@ -35,13 +35,13 @@ struct TpuInput {
 
 /// A resource variable with a copy on each replica, or with one packed handle.
 struct TpuVariable {
-  NodeId Handle = NoNode;     ///< What the members read.
+  NodeId Handle = NoNode;     ///< The handle that members read.
   std::vector<NodeId> Copies; ///< The handle of replica r, for each r.
   bool IsMirrored = false;
   bool IsPacked = false; ///< Copies has one handle, which stands for all.
 };
 
-/// How the values of the replicas make one value.
+/// How the values of the replicas are combined.
 struct TpuCombine {
   enum How : uint8_t { First, Sum, Mean, Concat };
   How Kind = First;
@@ -61,22 +61,22 @@ struct TpuPadding {
   unsigned Size;
 };
 
-/// What is replicated, and how.
+/// A computation to replicate, and how.
 struct TpuComputation {
   unsigned Replicas = 1;
-  /// The ops of the computation. What they read of others is captured, unless
-  /// it is in Inputs or Variables.
+  /// The ops of the computation. Other tensors that they read are captured,
+  /// unless these are in Inputs or Variables.
   std::vector<NodeId> Members;
   std::vector<TpuInput> Inputs;
   std::vector<TpuPadding> Paddings; ///< See padTpuInputs.
   std::vector<TpuOutput> Outputs;
   std::vector<NodeId> Operations; ///< Members that run with the computation.
   std::vector<TpuVariable> Variables;
-  std::vector<Endpoint> Sums; ///< Summed over the replicas where it is read.
+  std::vector<Endpoint> Sums; ///< Readers get the sum over the replicas.
   /// The names of outputs and operations go to nodes outside that combine the
-  /// values of the replicas; the members are renamed `<cluster>/<name>`. Else
-  /// outside readers of an output still read the member: the caller goes on
-  /// from TpuForm::Shards.
+  /// values of the replicas; the members are renamed `<cluster>/<name>`. If
+  /// false, outside readers of an output still read the member: the caller
+  /// connects them to TpuForm::Shards.
   bool NameFetches = true;
   /// The graph is a program that is expanded later (lib/lower/expand/Expand.h):
   /// each input and variable has one value, with a copy for each replica, and
@@ -93,41 +93,42 @@ struct TpuComputation {
   bool UseTpu = true;
 };
 
-/// What was built.
+/// The nodes that buildTpuForm adds for a computation.
 struct TpuForm {
   std::string Cluster;
   NodeId Metadata = NoNode;
   /// For each output, its value on each replica.
   std::vector<std::vector<NodeId>> Shards;
-  /// Without outputs: what runs the computation on each replica.
+  /// Without outputs: the nodes that run the computation on each replica.
   std::vector<NodeId> Runs;
-  /// Where ops outside read an output, or wait for an op that has one or that
-  /// is an operation of the computation.
+  /// Uses by ops outside: they read an output, or wait for an op that has one
+  /// or that is an operation of the computation.
   std::vector<Use> Readers;
 };
 
-/// The parts of \p Tensor for \p Replicas replicas along \p Axis.
+/// Splits \p Tensor along \p Axis into one part for each of \p Replicas.
 std::vector<Endpoint> splitForReplicas(Graph &G, Endpoint Tensor,
                                        unsigned Replicas, unsigned Axis,
                                        llvm::StringRef Device);
 
-/// Whether TensorFlow would take \p C; says why not. Part of buildTpuForm.
+/// Returns true if TensorFlow accepts \p C; reports why not. Part of
+/// buildTpuForm.
 bool checkTpuComputation(const Graph &G, const TpuComputation &C,
                          const std::vector<bool> &IsMember,
                          DiagnosticEngine &Diags);
 
-/// Brings \p C into TPU form in \p G. Nothing after an error, which leaves the
-/// graph half done.
+/// Brings \p C into TPU form in \p G. Returns nothing after an error, which
+/// leaves the graph half edited.
 std::optional<TpuForm> buildTpuForm(Graph &G, const TpuComputation &C,
                                     DiagnosticEngine &Diags);
 
-/// Gives the names of the outputs and operations of \p C to nodes outside that
-/// combine the values of the replicas, and that ops outside read from now on. A
-/// part of buildTpuForm, which brings `_class` up to date.
+/// Moves the names of the outputs and operations of \p C to nodes outside that
+/// combine the values of the replicas, and makes ops outside read these nodes.
+/// Part of buildTpuForm, which updates `_class`.
 bool nameTpuFetches(Graph &G, const TpuComputation &C, const TpuForm &Form,
                     DiagnosticEngine &Diags);
 
-/// A pattern of names of variables, and what becomes of these.
+/// A pattern of names of variables, and how these are copied.
 struct TpuVariableRule {
   const char *Option; ///< For messages.
   std::string Pattern;
@@ -135,16 +136,17 @@ struct TpuVariableRule {
 };
 
 /// Adds the variables that members of \p C use and \p Rules name, and makes
-/// their copies. False after an error: a rule that matches none, or two of
-/// different options that match one.
+/// their copies. Returns false after an error: a rule matches no variable, or
+/// rules of two options match one variable.
 bool addTpuVariables(Graph &G, TpuComputation &C,
                      llvm::ArrayRef<TpuVariableRule> Rules,
                      DiagnosticEngine &Diags);
 
-/// Copies of the variable \p Handle for replicas 1 and on, called \p Handle's
-/// name with `/replica_<r>` (\p IsMirrored, \p Word) or `/<r>`, each on a TPU
-/// of its own; ops outside of \p IsMember that assign the variable assign them
-/// all. Copies that exist are taken. Nothing after an error.
+/// Adds copies of the variable \p Handle for replicas 1 and on, each on a TPU
+/// of its own. Their name is that of \p Handle with `/replica_<r>` (\p
+/// IsMirrored, \p Word) or `/<r>`. Ops outside of \p IsMember that assign the
+/// variable assign all copies. Existing copies are used. Returns nothing after
+/// an error.
 std::optional<TpuVariable> copyTpuVariable(Graph &G, NodeId Handle,
                                            unsigned Replicas, bool IsMirrored,
                                            llvm::StringRef Word,
@@ -152,12 +154,13 @@ std::optional<TpuVariable> copyTpuVariable(Graph &G, NodeId Handle,
                                            DiagnosticEngine &Diags);
 
 /// Pads the inputs of \p C that have a maximum shape, and adds inputs for their
-/// true sizes. False after an error.
+/// true sizes. Returns false after an error.
 bool padTpuInputs(Graph &G, TpuComputation &C, DiagnosticEngine &Diags);
 
-/// Prepares control flow with functions for the cluster \p Cluster: what \p
-/// Members call, and what that calls, is not turned into Switch and Merge, and
-/// no op outside calls it too. False after an error.
+/// Prepares functional control flow for the cluster \p Cluster: ops in \p
+/// Members, and in functions that these call, are not turned into Switch and
+/// Merge. No op outside calls these functions too. Returns false after an
+/// error.
 bool keepTpuControlFlow(Graph &G, llvm::ArrayRef<NodeId> Members,
                         llvm::StringRef Cluster, DiagnosticEngine &Diags);
 

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// TensorFlow would turn If and While into Switch and Merge before its TPU
-// passes see them, unless it is told not to. It is told on the op, in the graph
-// and in bodies. A body that an op outside calls too is copied first.
-//
+// TensorFlow turns an If or While with `_lower_using_switch_merge` into Switch
+// and Merge before its TPU passes see it. So the attribute is removed from ops
+// in the graph and in bodies. A body that an op outside calls too is copied
+// first.
 //===----------------------------------------------------------------------===//
 
 #include "lib/graph/PerOp.h"
@@ -26,7 +26,8 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-constexpr unsigned LibraryField = 2; ///< Of a GraphDef.
+constexpr unsigned LibraryField = 2; ///< The field of the functions in a
+                                     ///< GraphDef.
 constexpr StringLiteral LowerAttr = "_lower_using_switch_merge";
 constexpr StringLiteral ConstsAttr = "_xla_propagate_compile_time_consts";
 
@@ -37,7 +38,7 @@ bool isFunctionalControlFlow(StringRef Op) {
       .Default(false);
 }
 
-/// Whether \p Op names functions, or may be one.
+/// Returns true if ops of this kind name functions, or may be calls of one.
 bool mayName(StringRef, const OpDef *Def) {
   return !Def || any_of(Def->attrs(), [](const AttrDef &A) {
     return StringRef(A.Type) == "func" || StringRef(A.Type) == "list(func)";
@@ -54,7 +55,8 @@ public:
   bool run();
 
 private:
-  using Called = std::map<std::string, NodeId>; ///< And what calls it.
+  using Called = std::map<std::string, NodeId>; ///< By name, and a node that
+                                                ///< runs it.
 
   void readLibrary();
   template <typename Fn> void forEachCall(tensorflow::AttrValue &Value, Fn F);
@@ -101,7 +103,7 @@ void Bodies::forEachCall(tensorflow::AttrValue &Value, Fn F) {
       F(*Call.mutable_name());
 }
 
-/// Adds the functions that \p Node runs, and what they run.
+/// Adds the functions that \p Node runs, directly or through others.
 void Bodies::reach(tensorflow::NodeDef &Node, NodeId From, Called &Result) {
   std::vector<std::string> Work{Node.op()};
   auto Add = [&](const std::string &Name) { Work.push_back(Name); };
@@ -141,7 +143,7 @@ bool Bodies::renameCalls(tensorflow::AttrValue &Value) {
   return Changed;
 }
 
-/// Prepares the body \p Def; whether it changed.
+/// Prepares the body \p Def; returns true if it changed.
 bool Bodies::edit(tensorflow::FunctionDef &Def) {
   bool Changed = false;
   for (tensorflow::NodeDef &Node : *Def.mutable_node_def()) {

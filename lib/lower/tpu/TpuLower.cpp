@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The members of the step are written once, in the form that TpuForm builds;
-// everything else is expanded as for any other device. The border crosses
-// between the two: a TPUReplicatedInput reads all copies of a tensor, and copy
-// i of what reads a result reads output i of its TPUReplicatedOutput.
+// all other nodes are expanded as for any other device. Between the two, a
+// TPUReplicatedInput reads all copies of a tensor, and copy i of a reader of a
+// result reads output i of its TPUReplicatedOutput.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,11 +51,13 @@ private:
   TpuStep &Step;
   TpuComputation C;
   DiagnosticEngine &Diags;
-  /// Members that are run by name, and the name that they had.
+  /// Members that are run by name, and that name in the input.
   std::vector<std::pair<NodeId, std::string>> Named;
 };
 
-/// A computation waits for values only. What only is run gives one.
+/// Lets members wait for a constant instead of a control edge from outside,
+/// where the source has copies or no output: a computation waits for values
+/// only.
 void Lowering::waitForValues() {
   DenseMap<NodeId, NodeId> Values;
   for (NodeId N : C.Members)
@@ -79,7 +81,7 @@ void Lowering::waitForValues() {
     }
 }
 
-/// Ops that people run keep their names, outside.
+/// Finds the ops that users run: their names go to nodes outside.
 void Lowering::keepNames() {
   StringSet<> Collected;
   if (const tensorflow::MetaGraphDef *Meta = M.metaGraph())
@@ -94,7 +96,7 @@ void Lowering::keepNames() {
   }
 }
 
-/// Colocation does not cross the border of the computation.
+/// Drops colocation across the border of the computation.
 void Lowering::dropClasses(NodeId N) {
   G.keepClasses(N, [&](StringRef Name) {
     NodeId With = Name.consume_front("loc:@") ? G.find(Name) : NoNode;
@@ -129,7 +131,7 @@ void Lowering::describe() {
   G.markModified();
 }
 
-/// Makes what is outside read and wait for the results.
+/// Makes nodes outside read and wait for the results.
 void Lowering::connect(const TpuForm &Form) {
   NodeId Ran = Form.Runs.empty() ? Form.Shards[0][0] : Form.Runs[0];
   for (auto [Result, Shards] : zip(Step.Results, Form.Shards))
@@ -142,7 +144,7 @@ void Lowering::connect(const TpuForm &Form) {
       if (G.isData(U) || isInside(U.User) ||
           G.node(U.User).Kind == Inserted::Merge)
         continue;
-      // One node may wait for many: it waits for the computation once.
+      // A node may wait for many effects: it waits for the computation once.
       SmallVector<Endpoint, 8> Inputs;
       bool Waits = false;
       for (Endpoint E : G.inputs(U.User)) {
@@ -178,7 +180,7 @@ bool Lowering::run() {
 
 } // namespace
 
-/// The nodes that collections name as the values of variables.
+/// Returns the nodes that collections name as the values of variables.
 static StringSet<> declaredReads(const Module &M) {
   StringSet<> Reads;
   if (!M.metaGraph())
@@ -192,8 +194,8 @@ static StringSet<> declaredReads(const Module &M) {
   return Reads;
 }
 
-/// What a computation gives back costs, whoever asks for it: results that
-/// nothing reads and nobody declared are no results, unless they are numbers.
+/// Removes results that no node reads and no name declares, unless they are
+/// scalars: a computation pays for each result that it returns.
 static void dropResults(Module &M, const ProgramFacts &Facts,
                         ArrayRef<StringRef> Fetches, DiagnosticEngine &Diags) {
   Graph &G = M.graph();
@@ -218,7 +220,7 @@ static void dropResults(Module &M, const ProgramFacts &Facts,
     return This.Count == Copies::Once && !This.isDead() && !G.hasUses(N) &&
            This.NumInputs > 0 && Makes;
   };
-  // What cuts rows into blocks is only there to put these in order.
+  // A node that cuts rows into blocks is there only to put these in order.
   auto IsLeft = [&](NodeId N) {
     return IsResult(N) ||
            (G.node(N).Kind == Inserted::Blocks && G.isLive(N) && !G.hasUses(N));
@@ -228,7 +230,7 @@ static void dropResults(Module &M, const ProgramFacts &Facts,
     Branches.emplace(G, Facts.Order);
   for (NodeId N : Facts.Order) {
     auto Shape = Facts.Dims.shape({N, 0});
-    // In a branch a number may not be there to be given back.
+    // In a branch a scalar may have no value that could be returned.
     bool IsNumber =
         Shape && Shape->empty() && !(Branches && !Branches->of(N).empty());
     if (!IsResult(N) || IsNumber || IsDeclared(N))

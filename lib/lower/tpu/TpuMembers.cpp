@@ -59,13 +59,13 @@ private:
   const TpuMemberOptions &Options;
   DiagnosticEngine &Diags;
   std::vector<uint8_t> Role;
-  std::vector<bool> InBranch; ///< Found because it reads a branch.
+  std::vector<bool> InBranch; ///< Added because they read a branch.
   std::vector<NodeId> Work;
   std::set<std::pair<NodeId, uint32_t>> Inputs, Outputs, CapturedTensors, Split;
   PerOp Ops;
 };
 
-/// Adds what the patterns match.
+/// Adds the ops that the patterns match.
 bool MemberSearch::include() {
   for (const std::string &Text : Options.Include) {
     auto Pattern = GlobPattern::create(Text);
@@ -88,7 +88,8 @@ bool MemberSearch::include() {
   return true;
 }
 
-/// Whether the member \p User may read the tensor \p E of an op outside.
+/// Returns true if the member \p User may read the tensor \p E of an op
+/// outside.
 bool MemberSearch::mayRead(NodeId User, Endpoint E) {
   std::pair<NodeId, uint32_t> Tensor(E.Node, E.Port);
   if (Inputs.count(Tensor))
@@ -121,8 +122,9 @@ bool MemberSearch::addInputsOf(NodeId N) {
   return Good;
 }
 
-/// A conditional whose predicate is inside is inside, its unused results too:
-/// what reads a branch, up to the Merge. An output may be read outside.
+/// Adds the conditional that \p N decides or belongs to: all nodes that read a
+/// branch, up to the Merge, and unused results too. Outputs may be read
+/// outside.
 void MemberSearch::addBranches(NodeId N) {
   bool GivesBranch =
       Ops[G.node(N)] == Switch || (InBranch[N] && Ops[G.node(N)] != Merge);

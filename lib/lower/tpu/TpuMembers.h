@@ -11,17 +11,18 @@
 
 namespace graft {
 
-/// What else says which ops belong to a computation, and which do not.
+/// Options that say which other ops belong to a computation, and which do not.
 struct TpuMemberOptions {
-  std::vector<std::string> Include; ///< Names of ops, as of files in a shell.
+  std::vector<std::string> Include; ///< Patterns of names, as of files in a
+                                    ///< shell.
   std::vector<Endpoint> Captures;   ///< Tensors, and control edges for ops.
-  std::vector<Endpoint> SplitFeeds; ///< What no computation may capture.
+  std::vector<Endpoint> SplitFeeds; ///< Feeds that members may not read whole.
 };
 
-/// Fills in the members of \p C, whose inputs, outputs and operations are
-/// known: all that these need, by data and by control, up to inputs, what is
-/// captured, placeholders and handles of variables. A loop is a member as a
-/// whole. False after an error.
+/// Finds the members of \p C from its inputs, outputs and operations: all ops
+/// that these need, by data and by control, up to inputs, captures,
+/// placeholders and handles of variables. A loop is a member as a whole.
+/// Returns false after an error.
 bool findTpuMembers(const Graph &G, TpuComputation &C,
                     const TpuMemberOptions &Options, DiagnosticEngine &Diags);
 

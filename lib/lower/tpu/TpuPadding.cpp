@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A TPU runs one shape. So an input whose replicas may have different ones is
-// padded, and the true size of each padded dimension is one input more:
+// A TPU runs one shape. So an input whose shape may differ by replica is
+// padded, and the true size of each padded dimension is one more input:
 //
 //     input0 = TPUReplicatedInput(x, x:1)
 //       →
@@ -11,8 +11,8 @@
 //     input1 = TPUReplicatedInput(size(x), size(x:1))
 //     XlaSetDynamicDimensionSize(input0, 0, input1)
 //
-// The nodes are those of TensorFlow's _pad_all_input (python/tpu/tpu.py), those
-// that nothing reads too.
+// The nodes are those of TensorFlow's _pad_all_input (python/tpu/tpu.py),
+// unread ones included.
 //
 //===----------------------------------------------------------------------===//
 
@@ -81,8 +81,8 @@ private:
   std::vector<std::vector<unsigned>> Differs; ///< Axes, by input.
 };
 
-/// What TensorFlow knows of a shape: that of a placeholder, its parts, or what
-/// follows from the ops.
+/// Returns the static shape that TensorFlow knows: that of a placeholder, of
+/// its parts, or the shape that follows from the ops.
 std::optional<Padder::Shape> Padder::shapeOf(Endpoint E) {
   if (G.isOp(E.Node, op::Split)) {
     auto Parts = G.intAttr(E.Node, "num_split");
@@ -132,7 +132,7 @@ bool Padder::findShapes() {
   return true;
 }
 
-/// Whether what is asked of number \p Input can be done.
+/// Returns true if input number \p Input can be padded as requested.
 bool Padder::check(size_t Input) {
   const TpuInput &I = C.Inputs[Input];
   if (!I.Maximum || Differs[Input].empty())
@@ -193,7 +193,7 @@ void Padder::addShapes() {
   }
 }
 
-/// What replica \p Replica gets of number \p Input.
+/// Pads the value of input number \p Input on \p Replica.
 Endpoint Padder::pad(size_t Input, unsigned Replica) {
   constexpr int64_t LeastDynamic = 2; // XLA has no dynamic size of 1.
   Endpoint Value = C.Inputs[Input].Values[Replica];
@@ -233,7 +233,7 @@ bool Padder::run() {
   if (none_of(C.Inputs,
               [](const TpuInput &I) { return I.Maximum.has_value(); }))
     return true;
-  // A wrong number of tensors is refused where the form is built.
+  // buildTpuForm refuses a wrong number of tensors.
   if (any_of(C.Inputs,
              [&](const TpuInput &I) { return I.Values.size() != C.Replicas; }))
     return true;

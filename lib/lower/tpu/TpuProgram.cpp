@@ -2,11 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A TPU runs its computation as a whole: what is inside can wait for nothing
-// that waits for it. So the step is everything that replicas compute from their
-// rows and whatever that needs, and all that stands between two parts of it;
-// what only prepares variables (initializers, restore) stays outside, one copy
-// per replica, and what reads results or waits for the step, too.
+// A TPU runs its computation as a whole: an op inside cannot wait for an op
+// that waits for the computation. So the step is all that replicas compute from
+// their rows, all that this needs, and all nodes between two parts of it. Nodes
+// that only prepare variables (initializers, restore) stay outside, one copy
+// per replica, and so do nodes that read results or wait for the step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,8 +30,8 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-/// Whether ops of this kind run on hosts only: they take or give strings, or
-/// are of those that may exist only once.
+/// Returns true if ops of this kind run on hosts only: they have string inputs
+/// or outputs, or may exist only once.
 bool isHostOp(StringRef Op, const OpDef *Def) {
   if (!Def)
     return false;
@@ -76,14 +76,15 @@ private:
   DiagnosticEngine &Diags;
   PerOp HostOps;
   std::vector<NodeId> Order;
-  /// Per-replica nodes that no member is before: handles, and what hosts make
-  /// of the rows before the step.
+  /// Per-replica nodes that no member precedes: variables, splits of feeds, and
+  /// host ops on the rows before the step.
   std::vector<bool> Outside;
   std::vector<uint8_t> Pure; ///< 0: not asked yet, 1: no, 2: yes.
   TpuStep Step;
 };
 
-/// Whether \p N runs on the host: by its op, or because it moves strings.
+/// Returns true if \p N runs on the host: by its op, or because it moves
+/// strings.
 bool StepFinder::isHost(NodeId N) const {
   if (HostOps[G.node(N)])
     return true;
@@ -93,8 +94,8 @@ bool StepFinder::isHost(NodeId N) const {
   return G.outputType(N, 0) == DT_STRING;
 }
 
-/// What hosts do before the step with the rows of a replica, and what variables
-/// are, is outside.
+/// Finds the per-replica nodes outside: variables, splits of feeds, and host
+/// ops on the rows before the step.
 void StepFinder::findOutside() {
   Outside.assign(G.size(), false);
   for (NodeId N : Order) {
@@ -107,7 +108,7 @@ void StepFinder::findOutside() {
   }
 }
 
-/// All that depends on the rows, as far as replicas go, and what it needs.
+/// Adds all per-replica nodes that depend on the rows, and the ones they need.
 void StepFinder::grow() {
   std::vector<NodeId> Work;
   auto Add = [&](NodeId N) {
@@ -124,22 +125,22 @@ void StepFinder::grow() {
     Work.pop_back();
     for (Endpoint E : G.inputs(N))
       Add(E.Node);
-    // A value of a variable is read in and out of the step.
+    // Nodes outside of the step read variables as well.
     if (!isDoubled(N))
       G.forEachUse(N, [&](Use U) { Add(U.User); });
   }
 }
 
-/// Whether \p N exists once and has a state: it cannot be part of what all
-/// replicas run.
+/// Returns true if \p N exists once and has a state: it cannot be part of a
+/// computation that all replicas run.
 bool StepFinder::isOwn(NodeId N) const {
   return G.node(N).Count == Copies::Once &&
          (Vars.isOnce(G, N) || Vars.isUpdate(G, N) ||
           isVariableOp(G.opName(N)));
 }
 
-/// The step ends before what waits for an effect that happens once after a part
-/// of it: that is left outside, one copy per replica.
+/// Ends the step at effects that happen once after a part of it: nodes that
+/// wait for such an effect are left outside, one copy per replica.
 void StepFinder::cut() {
   std::vector<bool> After(G.size()), Late(G.size());
   for (NodeId N : Order) {
@@ -153,8 +154,8 @@ void StepFinder::cut() {
   }
 }
 
-/// What a branch does not run has no value, and no computation gives that back:
-/// a conditional is in the step as a whole.
+/// Takes conditionals into the step as a whole: a branch that does not run has
+/// no value that a computation could return.
 bool StepFinder::takeBranches() {
   if (!Conditions::any(G))
     return true;
@@ -201,7 +202,7 @@ bool StepFinder::takeBranches() {
   return true;
 }
 
-/// Takes what stands between two parts of the step into it.
+/// Takes the nodes between two parts of the step into it.
 bool StepFinder::close() {
   std::vector<bool> After(G.size()), Before(G.size());
   for (NodeId N : Order)
@@ -226,7 +227,7 @@ bool StepFinder::close() {
   return true;
 }
 
-/// An iteration of a loop is in the step as a whole, or not at all.
+/// Checks that the step has an iteration of a loop as a whole, or not at all.
 bool StepFinder::holdsLoops() {
   auto Loops = LoopInfo::find(G, Order);
   if (!Loops)
@@ -245,7 +246,8 @@ bool StepFinder::holdsLoops() {
   return true;
 }
 
-/// Whether \p N is a constant, or made of constants by ops without effect.
+/// Returns true if \p N is computed from constants alone, by ops without
+/// effect.
 bool StepFinder::isPure(NodeId N) {
   if (Pure[N] != 0)
     return Pure[N] == 2;
@@ -279,8 +281,8 @@ NodeId StepFinder::twin(NodeId N, Copies Count) {
   return New;
 }
 
-/// The compiler has to know sizes and axes: constants that members use are
-/// members.
+/// Takes constants that members use into the step: the compiler has to know
+/// sizes and axes.
 void StepFinder::takeConstants() {
   Pure.assign(G.size(), 0);
   for (NodeId N : reverse(Order)) {
@@ -306,7 +308,7 @@ void StepFinder::takeConstants() {
   }
 }
 
-/// Whether \p N is had again for nothing: it need not be a result of the step.
+/// Returns true if a second copy of \p N, outside of the step, costs nothing.
 bool StepFinder::isDoubled(NodeId N) const {
   if (!G.controlInputs(N).empty())
     return false;
@@ -316,8 +318,8 @@ bool StepFinder::isDoubled(NodeId N) const {
           isVariableOp(G.opName(G.input(N, 0).Node)));
 }
 
-/// A saver that reads what the step reads must not run the step, nor must
-/// whoever asks for the value of a variable.
+/// Copies reads of the step that nodes outside use too: a saver, or a fetch of
+/// a variable, must not run the step.
 void StepFinder::doubleReads() {
   std::vector<NodeId> Again;
   for (NodeId N : reverse(Order)) {
@@ -330,7 +332,7 @@ void StepFinder::doubleReads() {
     if (Outer.empty() && !Reads.contains(G.name(N)))
       continue;
     NodeId New = twin(N, Copies::PerReplica);
-    // The name goes with the value that can be fetched.
+    // The name stays with the value that can be fetched.
     std::string Inner = G.name(New).str(), Name = G.name(N).str();
     G.rename(New, G.uniqueName(Inner + "/value"));
     G.rename(N, Inner);
@@ -347,8 +349,9 @@ void StepFinder::doubleReads() {
     sayLateReads(std::move(Again));
 }
 
-/// What the host reads again it may read when the step has updated it: who
-/// takes it and waits for the step has the old value in the input.
+/// Warns about a variable that the host reads again, possibly after the step
+/// has updated it: a user that also waits for the step has the old value in the
+/// input.
 void StepFinder::sayLateReads(std::vector<NodeId> Work) {
   std::vector<bool> IsLate(G.size()), Seen(G.size());
   for (NodeId N : Order)
@@ -407,8 +410,8 @@ void StepFinder::findBorder() {
   Step.Effects.assign(Effects.begin(), Effects.end());
 }
 
-/// A branch that does not run must not stop who waits for the step: what waits
-/// for a branch waits for the end of its conditional.
+/// Drops effects in branches, since a branch that does not run must not stop
+/// nodes that wait for the step: these wait for the end of the conditional.
 bool StepFinder::leaveBranches() {
   if (!Conditions::any(G))
     return true;
@@ -444,11 +447,10 @@ bool StepFinder::leaveBranches() {
   return true;
 }
 
-/// Whoever runs a part of the step runs all of it, so all its effects must be
-/// what one node runs, and no other one must run some.
+/// Warns unless one node runs all updates of the step and no other node runs
+/// only some of them: a run of a part of the step runs all of it.
 void StepFinder::checkRoots() {
-  // The updates that a node waits for, as far as they are counted: those of the
-  // step, and those on the host that use what it gives.
+  // The updates of the step, and those on the host that depend on it.
   std::vector<NodeId> Updates;
   std::vector<bool> UsesStep(G.size()), Counted(G.size());
   bool AnyMember = false;
@@ -464,7 +466,7 @@ void StepFinder::checkRoots() {
   }
   if (!AnyMember || Updates.size() < 2)
     return;
-  // From the last update on backwards: the one that everything is before.
+  // Walk backwards from the last nodes behind updates: one should run them all.
   std::vector<bool> Later(G.size());
   std::vector<NodeId> Ends;
   for (NodeId N : Updates)
@@ -514,8 +516,8 @@ void StepFinder::checkRoots() {
 
 void StepFinder::findHostClusters() {
   Step.HostCluster.assign(G.size(), -1);
-  // How often the way to a node went from the device to the host; twice that,
-  // and one more where it is on the host.
+  // Twice the number of times that the path to a node came back from the host,
+  // plus one if the node is on the host.
   std::vector<int> Level(G.size(), 0);
   for (NodeId N : topologicalOrder(G)) {
     if (!Step.isMember(N))
@@ -561,7 +563,7 @@ std::optional<TpuStep> StepFinder::find() {
     return std::nullopt;
   checkRoots();
   findHostClusters();
-  // What hosts do before the step is on their devices.
+  // Host ops before the step are on the devices of hosts.
   for (NodeId N : Order)
     if (G.isPerReplica(N) && Outside[N] && isHost(N)) {
       G.setDevice(N, "/device:CPU:0");

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds what of a replicated program is one TPU computation, and brings it into
-// a form in which that part can be written once: nothing of it is needed
-// outside but through results, and nothing outside stands between its parts.
+// Finds the part of a replicated program that is one TPU computation, and
+// brings it into a form that can be written once: nodes outside read it through
+// results only, and no node outside stands between its parts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +23,8 @@
 
 namespace graft {
 
-/// The step of a replicated program. Its members are per-replica nodes, and
-/// constants that exist once; all have one copy in the TPU form.
+/// The step of a replicated program. Its members are per-replica nodes and
+/// unreplicated constants; each is written once in the TPU form.
 struct TpuStep {
   std::vector<bool> Members; ///< By node.
   /// Per-replica tensors that are made outside and read by members, splits of
@@ -39,34 +39,33 @@ struct TpuStep {
   std::vector<NodeId> Effects;
   /// By node, for members that run on the host: the number of times that the
   /// step went from the device to the host before; -1 for others. Nodes with
-  /// one number are one cluster.
+  /// the same number are one cluster.
   std::vector<int> HostCluster;
 
   bool isMember(NodeId N) const { return N < Members.size() && Members[N]; }
 };
 
-/// Finds the step of \p G and edits it into that form: constants that are used
-/// on both sides are doubled, reads of variables that are used outside or
-/// called
-/// \p Reads, too. Nothing after an error.
+/// Finds the step of \p G and edits it into that form. Constants that are used
+/// on both sides are doubled, and so are reads of variables that are used
+/// outside or named in \p Reads. Returns nothing after an error.
 std::optional<TpuStep> findTpuStep(Graph &G, const ProgramFacts &Facts,
                                    const llvm::StringSet<> &Reads,
                                    DiagnosticEngine &Diags);
 
-/// Gives the exchanges among the members of \p Step the form that a TPU runs:
-/// sums are one CrossReplicaSum each. Nothing else has a form of its own:
+/// Lowers the exchanges among the members of \p Step to ops that a TPU runs: a
+/// sum is one CrossReplicaSum, and all others are made of it:
 ///
 ///     gather   r = CrossReplicaSum(Select(i == [0 .. N-1], N times x, 0)),
 ///              its parts joined
-///     or, and  whether the sum of 0s and 1s is more than 0, is N
+///     or, and  the sum of 0s and 1s is more than 0, or is N
 ///
-/// Says false after an error.
+/// Returns false after an error.
 bool lowerTpuExchanges(Graph &G, TpuStep &Step, const Mesh &Devices,
                        DiagnosticEngine &Diags);
 
 /// Lowers the program of \p M: its step becomes a TPU computation with the
-/// properties of \p Options, the rest is expanded. What is in \p Fetches or
-/// declared by the MetaGraphDef stays a result. Says false after an error.
+/// properties of \p Options, the rest is expanded. Tensors in \p Fetches or
+/// declared by the MetaGraphDef stay results. Returns false after an error.
 bool lowerStepToTpu(Module &M, const TpuComputation &Options,
                     llvm::ArrayRef<llvm::StringRef> Fetches,
                     DiagnosticEngine &Diags);

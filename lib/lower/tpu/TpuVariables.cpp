@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// What assigns a variable outside of the computation (its initializer, the
-// restore of a checkpoint) assigns each copy the same:
+// Each op that assigns a variable outside of the computation (its initializer,
+// the restore of a checkpoint) assigns each copy the same value:
 //
 //     v = VarHandleOp()        v = VarHandleOp() @/device:TPU:0
 //     AssignVariableOp(v, i)   v/replica_1 = VarHandleOp() @/device:TPU:1
@@ -47,14 +47,14 @@ private:
   Graph &G;
   NodeId Handle;
   bool IsMirrored;
-  StringRef Word; ///< In the names of mirrored copies.
+  StringRef Word; ///< The word in the names of mirrored copies.
   const std::vector<bool> &IsMember;
   DiagnosticEngine &Diags;
   SmallVector<NodeId, 4> Assigns;
-  SmallVector<NodeId, 8> Copied; ///< Copies of what assigns it.
+  SmallVector<NodeId, 8> Copied; ///< Copies of the ops that assign it.
 };
 
-/// The ops outside that change the variable.
+/// Finds the ops outside that change the variable.
 bool VariableCopier::findAssigns() {
   for (Use U : G.uses(Handle)) {
     const OpDef *Def = G.opDef(U.User);
@@ -93,7 +93,8 @@ std::string VariableCopier::device(unsigned Replica) const {
   return Device.str();
 }
 
-/// The attributes of \p N on a copy: what names the variable names the copy.
+/// Returns the attributes of \p N on a copy: names of the variable name the
+/// copy.
 AttrRun VariableCopier::attrsFor(NodeId N, StringRef Copy) const {
   AttrRun Attrs;
   for (const AttrEntry &A : G.attrs(N)) {
@@ -144,7 +145,7 @@ NodeId VariableCopier::copy(unsigned Replica) {
   std::string Name =
       formatv("{0}/{1}{2}", G.name(Handle), IsMirrored ? Word : "", Replica);
   if (NodeId Old = G.find(Name); Old != NoNode) {
-    // A copy is on the TPU of its replica; a name alone says nothing.
+    // A copy is on the TPU of its replica; a name alone proves nothing.
     auto Device = DeviceName::parse(G.device(Old));
     if (G.isOp(Old, op::VarHandleOp) &&
         G.typeAttr(Old, "dtype") == G.typeAttr(Handle, "dtype") && Device &&

@@ -34,10 +34,10 @@ public:
   bool run();
 
 private:
-  /// Who has a node.
+  /// The place of a node.
   enum class Place : uint8_t {
     Worker, ///< The worker whose graph it is.
-    Shared, ///< The device of a variable of all.
+    Shared, ///< The device of a variable that all share.
     Local,  ///< The device of a variable that each worker has.
   };
 
@@ -77,7 +77,7 @@ void Assigner::findPlaces() {
         Places[N] = Places[Vars.variableOf(G.input(N, I))];
 }
 
-/// Where what is on \p From is in the graph of this worker.
+/// Returns the device in the graph of this worker of a node on \p From.
 std::string Assigner::deviceOf(const DeviceName &From, Place Where) const {
   DeviceName Home = *DeviceName::parse(Plan.Tasks.front());
   DeviceName Own = *DeviceName::parse(Plan.Tasks[Mine]);
@@ -99,8 +99,8 @@ std::string Assigner::deviceOf(const DeviceName &From, Place Where) const {
   return Text;
 }
 
-/// The variable, or what uses one in place, that the input has \p N, which it
-/// puts on no device, colocated with.
+/// Returns the shared variable, or the node that uses one in place, with which
+/// the input colocates \p N, directly or through nodes without a device.
 NodeId Assigner::colocatedWithShared(NodeId N) const {
   SmallVector<NodeId, 4> Work{N};
   DenseSet<NodeId> Seen;
@@ -122,7 +122,7 @@ NodeId Assigner::colocatedWithShared(NodeId N) const {
 }
 
 void Assigner::placeNodes() {
-  // What is on no device and colocated with a variable goes with it.
+  // A node on no device that is colocated with a shared variable goes with it.
   std::vector<std::pair<NodeId, NodeId>> With;
   for (NodeId N = 0; N < G.size(); ++N)
     if (G.isLive(N) && Places[N] == Place::Worker && G.device(N).empty() &&
@@ -145,9 +145,9 @@ void Assigner::placeNodes() {
     G.setDevice(N, G.device(Shared).str());
 }
 
-/// A NoOp is where all that it waits for is, if that is where variables of all
-/// are: each edge between tasks is a message, and who runs it waits for that
-/// task anyway.
+/// Puts a NoOp on the device of all nodes that it waits for, if shared
+/// variables are there: each edge between tasks is a message, and whoever runs
+/// the NoOp waits for that task anyway.
 void Assigner::placeGroups() {
   std::vector<bool> There(G.size());
   for (NodeId N : topologicalOrder(G)) {
@@ -164,7 +164,7 @@ void Assigner::placeGroups() {
   }
 }
 
-/// Colocation with what is on another device would move the node.
+/// Drops colocation with nodes on other devices, which would move the node.
 void Assigner::dropClasses() {
   for (NodeId N = 0; N < G.size(); ++N)
     if (G.isLive(N) && G.node(N).Flags & NF_MayHaveClass)
@@ -180,12 +180,12 @@ void Assigner::dropClasses() {
 // Updates of several workers
 //===----------------------------------------------------------------------===//
 
-/// TensorFlow scatters into a resource variable without a lock of its own, and
-/// two that add to one row may lose an addition. The form for indices of more
-/// than one axis takes the lock.
+/// TensorFlow scatters into a resource variable without a lock, so two
+/// additions to one row may lose one. This replaces the op by the form for
+/// indices of more than one axis, which takes the lock.
 void Assigner::scatterLocked(NodeId N, StringRef Op) {
   Endpoint Indices = G.input(N, 1);
-  // One value for all rows, which the other form does not take.
+  // The other form does not take one value for all rows.
   if (auto Value = constValue(G, G.input(N, 2).Node))
     if (Value->Shape.Dims.empty())
       return;
@@ -225,7 +225,7 @@ void Assigner::lockUpdates() {
   }
 }
 
-/// Workers draw different numbers for their rows.
+/// Shifts seeds, so that workers draw different numbers for their rows.
 void Assigner::shiftSeeds() {
   for (NodeId N = 0; N < G.size() && Mine != 0; ++N) {
     if (!G.isLive(N) || !isRandomOp(G.opName(N)) || !G.hasAttr(N, "seed2"))
@@ -236,8 +236,8 @@ void Assigner::shiftSeeds() {
   }
 }
 
-/// Says in the file whose the variables are, and which of how many workers it
-/// is for; on any node if there are no variables.
+/// Records in the file which variables are shared, and which of how many
+/// workers it is for; on any node if there are no variables.
 void Assigner::stampVariables() {
   auto Stamp = [&](NodeId N, StringRef Whose) {
     G.setStringAttr(N, PartAttr, Whose);
@@ -299,7 +299,7 @@ bool Assigner::bound() {
 bool Assigner::run() {
   findPlaces();
   placeNodes();
-  // Steps that are counted end where they are counted.
+  // A counted step ends on the device that counts it.
   if (Plan.Staleness == 0)
     placeGroups();
   dropClasses();

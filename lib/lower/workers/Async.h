@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The graph of one worker that steps when it likes: the step on its own rows,
-// on its own devices, with the variables of all where they are. It is made of
+// The graph of a worker that steps without waiting for others: the step on its
+// own rows and devices, with the shared variables where they are. It is made of
 // the graph of the chief, which is the same but for the devices.
 //
 //     w = VarHandleOp() @/job:ps/task:0           w, step: the same
@@ -11,9 +11,9 @@
 //     step = ResourceApplyAdam(w, .., g)              @/job:worker/task:1
 //         @/job:ps/task:0
 //
-// Updates are made under the lock of the variable. With a bound of s steps a
-// variable on a server counts the steps of each worker, and an update waits
-// until the slowest has finished all but s of those that its worker has
+// An update locks its variable. With a bound of s steps a variable on a server
+// counts the steps of each worker. An update then waits until the slowest
+// worker has finished all but s of the steps of its own worker
 // (lib/program/forms/StepCount.h).
 //
 //===----------------------------------------------------------------------===//
@@ -29,24 +29,24 @@
 
 namespace graft {
 
-/// What is the same for all workers.
+/// The settings that all workers share.
 struct AsyncPlan {
   /// `/job:worker/task:0` and so on, the chief first.
   std::vector<std::string> Tasks;
-  /// The type of device for what the input leaves to TensorFlow; or empty.
+  /// The device type of nodes that the input leaves to TensorFlow; or empty.
   std::string DeviceType;
   /// Variables of which each worker has its own.
   std::vector<NodeId> Local;
   /// How many steps a worker may be ahead; 0: any number.
   unsigned Staleness = 0;
   // For a bound:
-  std::vector<std::string> Names; ///< What can be run of the step.
+  std::vector<std::string> Names; ///< The names of the step that can be run.
   std::vector<NodeId> Trained;    ///< The variables that gradients are for.
   std::string Server;             ///< Where steps are counted.
 };
 
-/// Makes \p G, the graph of the chief, that of worker \p Worker. False after an
-/// error.
+/// Turns \p G, the graph of the chief, into that of worker \p Worker. Returns
+/// false after an error.
 bool assignWorker(Graph &G, const AsyncPlan &Plan, unsigned Worker,
                   DiagnosticEngine &Diags);
 

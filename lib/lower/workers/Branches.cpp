@@ -23,14 +23,14 @@ Branches::Branches(Graph &G, AddFn Add) : G(G), Add(std::move(Add)) {
     place(N);
 }
 
-/// The tensor that \p Predicate passes on.
+/// Returns the tensor that \p Predicate passes on.
 Endpoint Branches::source(Endpoint Predicate) const {
   while (G.isOp(Predicate.Node, op::Identity))
     Predicate = G.input(Predicate.Node, 0);
   return Predicate;
 }
 
-/// The first of the predicates that have the value of \p Predicate.
+/// Returns the first of the predicates that have the value of \p Predicate.
 Endpoint Branches::first(Endpoint Predicate) const {
   Predicate = source(Predicate);
   for (auto It = Equal.find({Predicate.Node, Predicate.Port});
@@ -77,8 +77,8 @@ bool Branches::isSame(unsigned A, unsigned B) const {
   return true;
 }
 
-/// Has the predicates of \p A and \p B, of which a node needs both, be one:
-/// the copies of one predicate, whose sides replicas share, have one value.
+/// Makes the predicates of \p A and \p B one if a node needs both branches:
+/// copies of one predicate, whose sides replicas share, have one value.
 bool Branches::unite(unsigned A, unsigned B) {
   if (isLoop(A) || isLoop(B) || !isSame(All[A].Parent, All[B].Parent))
     return false;
@@ -88,11 +88,11 @@ bool Branches::unite(unsigned A, unsigned B) {
   return true;
 }
 
-/// Where a node runs that takes what runs in \p A and in \p B.
+/// Returns the branch of a node that reads nodes of \p A and of \p B.
 unsigned Branches::join(unsigned A, unsigned B) {
   if (A == B)
     return A;
-  // In a loop it need not be known where.
+  // In a loop the branch need not be known.
   unsigned Loop = std::max(loopAround(A), loopAround(B));
   unsigned Else = Loop == Root ? Unknown : Loop;
   if (A == Unknown || B == Unknown)
@@ -112,7 +112,8 @@ unsigned Branches::join(unsigned A, unsigned B) {
   return A;
 }
 
-/// Where a Merge runs: of two sides of a predicate one is always taken.
+/// Returns the branch of a Merge: one of two sides of a predicate is always
+/// taken.
 unsigned Branches::merge(unsigned A, unsigned B) {
   if (A > Unknown && B > Unknown && All[A].Side != All[B].Side &&
       All[A].Depth == All[B].Depth && unite(A, B))
@@ -189,7 +190,7 @@ Endpoint Branches::leave(Endpoint E, int Worker) {
     return It->second;
   std::string Name = G.name(E.Node).str();
   unsigned Type = E.isControl() ? unsigned(DT_BOOL) : G.outputType(E);
-  // A tensor that is given no elements has zeros, or empty strings.
+  // A tensor that is encoded without elements has zeros, or empty strings.
   AttrRun Scalar;
   Scalar.type("dtype", Type).raw("value", encodeIntTensor(Type, {}, {}));
   Endpoint At = E;

@@ -2,15 +2,15 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is in a branch of a conditional of version 1, and how a value of it goes
-// to another worker. What is not taken sends nothing, so it leaves the
-// conditional first and enters it again behind the queue:
+// The branches of conditionals of version 1, and how a value in a branch goes
+// to another worker. A branch that is not taken sends nothing, so the value
+// leaves the conditional first and enters it again behind the queue:
 //
 //     v                    m = Merge(v, Const ^(side of p that is not taken))
 //     u = Neg(v)     →     m goes through a queue
 //                          u = Neg(Switch(m, p):1)
 //
-// A loop gives a value for each iteration: nothing goes from there.
+// A loop computes a value in each iteration: no value leaves a loop.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,17 +39,20 @@ public:
 
   Branches(Graph &G, AddFn Add);
 
-  /// Has a node that was added count, which is where its inputs are.
+  /// Finds the branch of the new node \p N, which is that of its inputs.
   void add(NodeId N);
-  /// Whether \p E is there in some runs only, or several times in one. What
-  /// was added later and not told is not.
+  /// Returns true if \p E is in a branch or a loop: a run may compute it never,
+  /// or several times. A node that was added later is in none, unless add() was
+  /// called.
   bool contain(Endpoint E) const { return at(E) != Root; }
-  /// Whether \p E is in conditionals alone, all of which are understood.
+  /// Returns true if \p E is in conditionals alone, all of which are
+  /// understood.
   bool canLeave(Endpoint E) const;
-  /// A tensor that is always there, on \p Worker: \p E, if that is taken. Of a
-  /// control edge a truth value.
+  /// Returns a tensor on \p Worker that is always there: \p E if its branch is
+  /// taken. For a control edge it is a truth value.
   Endpoint leave(Endpoint E, int Worker);
-  /// \p Value, which leave() gives for \p E, where \p E is: on \p Worker.
+  /// Returns \p Value, which leave() returned for \p E, in the branch of \p E
+  /// on \p Worker.
   Endpoint enter(Endpoint E, Endpoint Value, int Worker);
 
 private:
@@ -59,7 +62,7 @@ private:
     Endpoint Predicate; ///< NoNode: a loop.
     unsigned Side = 0;
   };
-  /// Nodes that run, or do not, with a branch, on one worker.
+  /// Nodes on one worker that run if a branch is taken, or if it is not.
   struct Pivots {
     NodeId Taken = NoNode, Left = NoNode;
   };
@@ -84,7 +87,7 @@ private:
   Graph &G;
   AddFn Add;
   std::vector<Branch> All;
-  std::vector<unsigned> Of; ///< By node: where it runs.
+  std::vector<unsigned> Of; ///< By node: its branch.
   llvm::DenseMap<NodeId, std::array<unsigned, 2>> Sides; ///< By Switch.
   std::map<std::tuple<unsigned, NodeId, unsigned, unsigned>, unsigned> Ids;
   std::map<std::pair<NodeId, unsigned>, Endpoint> Equal; ///< See first().

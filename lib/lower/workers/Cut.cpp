@@ -26,7 +26,7 @@ Cutter::Cutter(Graph &G, const CutPlan &Plan, unsigned Worker,
     : G(G), Plan(Plan), Mine(static_cast<int>(Worker)), Diags(Diags), Vars(G),
       Workers(static_cast<unsigned>(Plan.Tasks.size())), Scope(freeScope(G)) {}
 
-/// Adds a node of \p Worker, for \p Part.
+/// Adds a node of \p Worker for \p Part.
 NodeId Cutter::add(const Twine &Name, StringRef Part, StringRef Op,
                    ArrayRef<Endpoint> Inputs, NodeId After, AttrRun Attrs,
                    StringRef Device, int Worker) {
@@ -38,7 +38,7 @@ NodeId Cutter::add(const Twine &Name, StringRef Part, StringRef Op,
   return N;
 }
 
-/// The worker whose device \p Device is, or Common.
+/// Returns the worker that has \p Device, or Common.
 int Cutter::taskOf(StringRef Device) const {
   auto D = DeviceName::parse(Device);
   if (!D || D->Job.empty())
@@ -50,9 +50,9 @@ int Cutter::taskOf(StringRef Device) const {
                                 : static_cast<int>(At - Plan.Tasks.begin());
 }
 
-/// What has no state, and is made of nothing that has, is where it is read, but
-/// for copies, which are, and a variable that nobody placed is the chief's for
-/// all.
+/// Moves stateless nodes that depend on stateless nodes only to this worker,
+/// which reads them; copies stay in place. Variables without a task go to the
+/// chief, for all workers.
 void Cutter::moveConstants() {
   for (NodeId Var : Vars.variables())
     if (auto D = DeviceName::parse(G.device(Var)); D && D->Job.empty()) {
@@ -86,10 +86,10 @@ void Cutter::moveConstants() {
   }
 }
 
-/// To wait for a value of another's replica that has no effect, and is always
-/// there, is to compute it here for nothing.
+/// Drops control edges from copies of other workers that have no effect and
+/// always run: waiting for them would compute them here for nothing.
 void Cutter::dropWaits(ArrayRef<NodeId> Order) {
-  // The first copy may have the name of what it is a copy of.
+  // The first copy may have the name of the node that it copies.
   StringSet<> HasCopies;
   for (NodeId N : Order)
     if (numberOfCopy(G.name(N), Plan.Word).value_or(0) != 0)
@@ -126,7 +126,7 @@ void Cutter::removeOthers() {
   for (NodeId N = 0; N < G.size(); ++N)
     if (G.isLive(N) && IsOther({N, 0}))
       Gone.push_back(N);
-  // What waits for copies waits for those of this worker.
+  // Nodes that wait for copies wait for those of this worker.
   for (NodeId N = 0; N < Waiting.size(); ++N)
     if (Waiting[N] && any_of(G.controlInputs(N), IsOther)) {
       SmallVector<Endpoint, 8> Inputs(G.dataInputs(N));
@@ -140,7 +140,7 @@ void Cutter::removeOthers() {
     G.remove(N);
   std::vector<NodeId> Order = topologicalOrder(G);
   dropWaits(Order);
-  // Copies for replicas of others are left of which nothing is made here.
+  // Copies for replicas of other workers are left that have no users here.
   for (NodeId N : reverse(Order))
     if (Owner[N] == Common && !G.hasUses(N) &&
         workerOf(N).value_or(Mine) != static_cast<unsigned>(Mine) &&

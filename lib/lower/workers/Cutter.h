@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// One run of cutWorker (Cut.h). Owners.cpp says whose each node is, Feeds.cpp
-// what a worker is fed, Gates.cpp what a write waits for, Exchange.cpp what
-// workers give each other, Names.cpp what can be run, OwnReads.cpp what a
-// worker reads after the chief has begun a run.
+// One run of cutWorker (Cut.h). Owners.cpp finds the owner of each node.
+// Feeds.cpp splits feeds, Gates.cpp lets writes wait for reads, Exchange.cpp
+// adds the messages between workers, Names.cpp the names that can be run.
+// OwnReads.cpp makes a worker read variables after the chief has begun a run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,40 +31,41 @@ namespace graft {
 /// The owner of nodes that every worker has.
 inline constexpr int Common = -1;
 
-/// A tensor, or the end of a node, that one worker gives another.
+/// A tensor, or the end of a node, that one worker sends another.
 struct Channel {
   Endpoint From;
   int Source = 0, Target = 0;
-  std::string Device; ///< Of the queue.
+  std::string Device; ///< The device of the queue.
   std::vector<Use> Uses;
 };
 
-/// What one worker gives another at once, through one queue: all that the same
-/// names need and that takes as many messages to be known.
+/// A message from one worker to another, through one queue: all channels that
+/// the same names need and that depend on the same number of messages.
 struct Message {
   int Source = 0, Target = 0;
   unsigned Level = 0;
   llvm::BitVector Of; ///< The names that need it.
   std::vector<unsigned> Channels;
   MessageQueue Queue;
-  /// A message of the same worker to the chief that any run has that has this
-  /// one, and whose number this one must have. One of the same level is sent
-  /// afterwards.
+  /// A message of the same worker to the chief that is in any run with this
+  /// one, and whose number this one must have. If it has the same level, it is
+  /// sent after this one.
   std::optional<unsigned> Root;
 };
 
-/// A name that every worker has although worker 0 makes its value.
+/// A name that every worker has although worker 0 computes its value.
 struct RunName {
   NodeId Node;
-  /// Rows of the replicas, of which each worker has its own.
+  /// Set for rows of the replicas: each worker has its own.
   bool IsRows = false;
-  /// What the others are given: its outputs, or its end; outside of
-  /// conditionals, where there is always something.
+  /// Its outputs, or its end, which the others receive; outside of
+  /// conditionals, where there is always a value.
   llvm::SmallVector<Endpoint, 2> Given;
-  /// Its value, or its end, for each of the others: messages.
+  /// Messages with its value, or its end, for each of the others.
   std::vector<unsigned> Values;
-  std::vector<unsigned> Messages; ///< All that a run of it sends and takes.
-  NodeId Run = NoNode;            ///< What has the name in the end.
+  std::vector<unsigned> Messages; ///< All messages that a run of it sends or
+                                  ///< takes.
+  NodeId Run = NoNode;            ///< The node that has the name in the end.
 };
 
 class Cutter {
@@ -81,11 +82,11 @@ private:
   NodeId add(const llvm::Twine &Name, llvm::StringRef Part, llvm::StringRef Op,
              llvm::ArrayRef<Endpoint> Inputs, NodeId After, AttrRun Attrs,
              llvm::StringRef Device, int Worker);
-  /// Calls \p F with \p N and all that is made of rows and leads to it.
+  /// Calls \p F with \p N and each node of a worker that leads to it.
   template <typename Fn> void forEachBehind(NodeId N, Fn F) const;
 
   // Owners.cpp
-  /// Whether \p N gives each replica its rows.
+  /// Returns true if \p N gives each replica its rows.
   bool isSplit(NodeId N) const {
     return G.isOp(N, op::Split) && G.hasAttr(N, StampAttr);
   }
@@ -169,28 +170,31 @@ private:
   DiagnosticEngine &Diags;
   VariableIndex Vars;
   unsigned Workers;
-  std::string Scope; ///< Of all nodes that are added.
-  std::string Home;  ///< Where what is kept about runs is.
+  std::string Scope; ///< The scope of all nodes that are added.
+  std::string Home;  ///< The device that keeps the state of runs.
   std::vector<int> Owner;
-  /// By node of the graph for all: every worker has it, and waits there for its
-  /// own copies of something.
+  /// By node of the graph for all: set if every worker has the node, and waits
+  /// there for its own copies.
   std::vector<bool> Waiting;
-  llvm::DenseMap<NodeId, int> Given; ///< Owners of what shareFeeds() adds.
-  std::vector<bool> Written;         ///< What is written to a variable.
+  llvm::DenseMap<NodeId, int> Given; ///< Owners of the nodes that shareFeeds()
+                                     ///< adds.
+  std::vector<bool> Written;         ///< By node: leads to a write of a
+                                     ///< variable.
   std::vector<Channel> Channels;
   llvm::DenseMap<std::pair<uint64_t, int>, unsigned> Numbers;
   llvm::StringSet<> Taken;
   std::optional<Branches> Conditionals;
   std::vector<RunName> Names;
   llvm::DenseSet<NodeId> Rows; ///< See RunName::IsRows.
-  /// Writes of a worker that the same names run, by their numbers in the plan.
+  /// Writes of a worker that the same names run, by the numbers of the names in
+  /// the plan.
   std::map<std::pair<std::vector<size_t>, int>, std::vector<NodeId>>
       WriteGroups;
-  std::vector<bool> AfterWrites; ///< What depends on one.
-  std::vector<Message> All;      ///< Messages.
+  std::vector<bool> AfterWrites; ///< By node: depends on such a write.
+  std::vector<Message> All;      ///< All messages.
   std::optional<Messages> Wire;
-  NodeId FirstOfWire = 0;   ///< What it added begins there.
-  std::vector<NodeId> Sent; ///< By message: what sends it.
+  NodeId FirstOfWire = 0;   ///< The first node that it added.
+  std::vector<NodeId> Sent; ///< By message: the node that sends it.
   std::vector<Messages::Received> Received;
   std::vector<OwnCopy> Copies; ///< Variables of this worker, with primaries.
 };

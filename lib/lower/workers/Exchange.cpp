@@ -1,5 +1,4 @@
-//===- lib/lower/workers/Exchange.cpp - what workers give each other
-//-------===//
+//===- lib/lower/workers/Exchange.cpp - the messages of workers -*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -26,9 +25,10 @@ using namespace llvm;
 
 namespace graft {
 
-/// Where what is kept about runs is: on the server, if that is no worker's. Not
-/// where workers have variables: when the chief is started again their sessions
-/// have to be, too, and they end with it if they need its task.
+/// Returns the device that keeps the state of runs: the server, if that is no
+/// worker's task and no other worker has variables; else the chief. If the
+/// chief is restarted, sessions of workers with variables have to restart too,
+/// and they end with the chief if they need its task.
 std::string Cutter::findHome() const {
   auto D = DeviceName::parse(Plan.Server);
   if (!D || D->Job.empty() || taskOf(Plan.Server) != Common ||
@@ -40,7 +40,7 @@ std::string Cutter::findHome() const {
   return D->str();
 }
 
-/// Finds what leads to a write.
+/// Finds the nodes that lead to a write.
 void Cutter::findWritten() {
   Written.assign(G.size(), false);
   std::vector<NodeId> Order = topologicalOrder(G);
@@ -49,9 +49,9 @@ void Cutter::findWritten() {
                  G.anyUse(N, [&](Use U) { return Written[U.User]; });
 }
 
-/// The host of the server that \p Reader is on, or the chief's. What nothing is
-/// written of, a loss above all, is sent where what is kept about runs is: a
-/// worker that is not the chief needs no task more for it.
+/// Returns the host of the server that \p Reader is on, or the chief's. A value
+/// that leads to no write, as a loss, is sent where the state of runs is kept:
+/// workers other than the chief then need no further task for it.
 std::string Cutter::queueDevice(NodeId Reader) const {
   auto D = DeviceName::parse(G.device(Reader));
   if (!D || D->Job.empty() || taskOf(G.device(Reader)) != Common)
@@ -61,7 +61,7 @@ std::string Cutter::queueDevice(NodeId Reader) const {
   return D->str();
 }
 
-/// A name for a queue, the same in all graphs.
+/// Returns a new name for a queue, the same in all graphs.
 std::string Cutter::queueName(const Twine &Of, int Source, int Target) {
   std::string Name =
       (Of + "/from_" + Twine(Source) + "_to_" + Twine(Target)).str();
@@ -119,7 +119,7 @@ bool Cutter::findChannels() {
   return true;
 }
 
-/// How many messages have to come before a node can run.
+/// Returns by node how many messages have to come before it can run.
 std::vector<unsigned> Cutter::levels() const {
   std::vector<unsigned> Level(G.size());
   std::vector<NodeId> Order = topologicalOrder(G);
@@ -140,20 +140,20 @@ std::vector<unsigned> Cutter::levels() const {
     }
     return Changed;
   };
-  // Again for each loop that a loop is in.
+  // Repeated for each loop around a loop.
   for (unsigned I = 0; I < 16 && Pass(); ++I)
     ;
   return Level;
 }
 
-/// Whether the value of \p E means the same in another process.
+/// Returns true if the value of \p E has a meaning in another process.
 bool Cutter::canSend(Endpoint E) const {
   unsigned Type = E.isControl() ? unsigned(DT_BOOL) : G.outputType(E);
   return Type != DT_INVALID && Type != DT_RESOURCE && Type != DT_VARIANT;
 }
 
-/// What goes together has to be there in every run that has one of it, and must
-/// not wait for what is made of another part of it.
+/// Groups channels into messages. Every run that has one channel of a message
+/// must have all of them, and none may depend on another one.
 void Cutter::groupMessages(ArrayRef<BitVector> NamesOf) {
   std::vector<unsigned> Level = levels();
   using Key =
@@ -191,8 +191,8 @@ void Cutter::groupMessages(ArrayRef<BitVector> NamesOf) {
   findRoots();
 }
 
-/// What a worker gives the chief in one run has one number: a worker that was
-/// started again in the middle may have given it a part before.
+/// Gives all messages of a worker to the chief in one run the same number: a
+/// worker that was restarted in the middle may have sent some of them before.
 void Cutter::findRoots() {
   std::vector<SmallVector<unsigned, 2>> Given(Workers); // By source.
   for (auto [I, M] : enumerate(All))
@@ -203,10 +203,11 @@ void Cutter::findRoots() {
       continue;
     for (unsigned J : Given[static_cast<size_t>(M.Source)]) {
       const Message &Other = All[J];
-      // That Other is in every run that M is in.
+      // Other must be in every run that M is in.
       if (I == J || M.Of.test(Other.Of))
         continue;
-      // Of two at once the one that more runs have leads, or else the first.
+      // If both are sent at once, the one in more runs leads, or else the
+      // first.
       if (Other.Level > M.Level ||
           (Other.Level == M.Level && Other.Of == M.Of && J > I))
         continue;
@@ -224,7 +225,7 @@ void Cutter::findRoots() {
 // The graph of one worker
 //===----------------------------------------------------------------------===//
 
-/// Sends message \p M when \p After have been sent.
+/// Sends message \p M after the nodes \p After.
 void Cutter::send(unsigned M, ArrayRef<NodeId> After) {
   SmallVector<Endpoint, 8> Values;
   SmallVector<NodeId, 8> Ends;
@@ -258,11 +259,11 @@ void Cutter::receive(unsigned M) {
   }
 }
 
-/// Adds what the exchange of messages calls to the library.
+/// Adds the functions that the exchange of messages calls to the library.
 void Cutter::addFunctions() {
   if (!Wire || Wire->functions().empty())
     return;
-  constexpr unsigned LibraryField = 2; // Of a GraphDef.
+  constexpr unsigned LibraryField = 2; // In a GraphDef.
   tensorflow::FunctionDefLibrary Library;
   Library.ParseFromString(G.otherField(LibraryField));
   for (const auto &[Name, Text] : Wire->functions())
@@ -275,7 +276,7 @@ void Cutter::addFunctions() {
 void Cutter::exchange() {
   Sent.assign(All.size(), NoNode);
   Received.assign(All.size(), {});
-  // By level, those that lead others first.
+  // By level; messages that lead others come first.
   std::vector<unsigned> Order(All.size());
   std::iota(Order.begin(), Order.end(), 0);
   llvm::stable_sort(Order, [&](unsigned A, unsigned B) {
@@ -310,7 +311,7 @@ void Cutter::exchange() {
   for (unsigned M : Order)
     if (All[M].Target == Mine)
       receive(M);
-  // What leads is sent last.
+  // Messages that lead others are sent last.
   for (unsigned M : reverse(Order)) {
     if (All[M].Source != Mine)
       continue;

@@ -1,4 +1,4 @@
-//===- lib/lower/workers/Feeds.cpp - what a worker is fed -------*- C++ -*-===//
+//===- lib/lower/workers/Feeds.cpp - the feeds of a worker ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -16,14 +16,14 @@ using namespace llvm;
 
 namespace graft {
 
-/// Whether \p N gives each replica its rows of a feed.
+/// Returns true if \p N gives each replica its rows of a feed.
 bool Cutter::isFeedSplit(NodeId N) const {
   return isSplit(N) && G.node(N).NumData == 2 &&
          G.opName(G.input(N, 1).Node).starts_with(op::Placeholder);
 }
 
-/// What reads rows of other workers, or all of them, is given them by those
-/// whose they are: it reads copies that these have.
+/// Makes nodes that read rows of other workers, or all rows, read copies of
+/// them: the workers that have the rows send these.
 void Cutter::shareFeed(NodeId Split) {
   NodeId Feed = G.input(Split, 1).Node;
   auto Replicas =
@@ -69,7 +69,7 @@ void Cutter::shareFeed(NodeId Split) {
 }
 
 void Cutter::shareFeeds() {
-  // Feeds of which nothing reads rows are everybody's.
+  // A feed whose rows no node reads belongs to all workers.
   for (NodeId N = 0; N < G.size(); ++N)
     if (G.isLive(N) && isFeedSplit(N) && !G.hasUses(N))
       G.remove(N);
@@ -79,7 +79,7 @@ void Cutter::shareFeeds() {
       shareFeed(N);
 }
 
-/// The worker is fed its rows.
+/// Makes the worker be fed its own rows only.
 bool Cutter::splitFeed(NodeId Split) {
   NodeId Feed = G.input(Split, 1).Node;
   if (G.isOp(Feed, op::PlaceholderWithDefault)) {
@@ -87,7 +87,7 @@ bool Cutter::splitFeed(NodeId Split) {
                               "is of all workers; give --feed=NAME=copy");
     return false;
   }
-  // Which of its parts this worker reads.
+  // The parts that this worker reads.
   auto Mines = [&](unsigned Worker) { return Worker == unsigned(Mine); };
   auto First = static_cast<unsigned>(find_if(Plan.WorkerOf, Mines) -
                                      Plan.WorkerOf.begin());
@@ -102,7 +102,7 @@ bool Cutter::splitFeed(NodeId Split) {
       continue;
     }
     unsigned Port = G.input(U).Port;
-    // What is another's goes.
+    // A user of another worker's rows is removed later.
     if (Port < First || Port >= First + Parts) {
       G.setInput(U.User, U.Index, {Feed, 0});
       continue;

@@ -1,4 +1,4 @@
-//===- lib/lower/workers/Gates.cpp - what a write waits for -----*- C++ -*-===//
+//===- lib/lower/workers/Gates.cpp - writes that wait for reads -*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -18,9 +18,9 @@ using namespace llvm;
 
 namespace graft {
 
-/// A worker takes the value that a variable has before the step: what writes it
-/// waits until all others have read it. Writes of one worker that every name
-/// runs together wait for the same.
+/// Workers read the value that a variable has before the step: its write waits
+/// until all others have read it. Writes of one worker that every name runs
+/// together wait for the same reads.
 void Cutter::gateWrites() {
   DenseMap<NodeId, std::vector<size_t>> Runs, Takes;
   auto TakesOther = [&](NodeId N) {
@@ -47,12 +47,12 @@ void Cutter::gateWrites() {
   llvm::sort(Writes);
   for (NodeId N : Writes)
     WriteGroups[{Runs[N], Owner[N]}].push_back(N);
-  // What comes after a write reads what it wrote.
+  // Nodes after a write read the value that it wrote.
   std::vector<bool> &After = AfterWrites;
   After.resize(G.size());
   spread(Writes, After);
   DenseMap<NodeId, BitVector> Leads = leadsOf();
-  // Of each group of writes of the chief.
+  // By group of writes of the chief.
   std::vector<ByWorker> Givers;
   Givers.reserve(WriteGroups.size());
   for (const auto &[Key, Group] : WriteGroups)
@@ -72,8 +72,8 @@ void Cutter::gateWrites() {
   }
 }
 
-/// By node of all: the workers that have something which is made of it, before
-/// any write.
+/// Returns by common node the workers that have a node which depends on it,
+/// before any write.
 DenseMap<NodeId, BitVector> Cutter::leadsOf() const {
   DenseMap<NodeId, BitVector> Leads;
   std::vector<NodeId> Order = topologicalOrder(G);
@@ -98,8 +98,9 @@ DenseMap<NodeId, BitVector> Cutter::leadsOf() const {
   return Leads;
 }
 
-/// By worker: what it gives the chief whenever one of \p Names is run, before
-/// any write. \p Takes says by node of the chief which names run it.
+/// Returns by worker the nodes that it sends the chief whenever one of \p Names
+/// is run, before any write. \p Takes has by node of the chief the names that
+/// run it.
 Cutter::ByWorker
 Cutter::givers(ArrayRef<size_t> Names,
                const DenseMap<NodeId, std::vector<size_t>> &Takes) const {
@@ -131,9 +132,10 @@ DenseSet<NodeId> Cutter::givenBefore(ArrayRef<NodeId> Givers,
   return Given;
 }
 
-/// Has the writes \p Group wait for the reads of \p Worker of what they write,
-/// unless they wait for what is made of these: \p Given. A reference may be
-/// read later than the node that gives it runs, a handle is not.
+/// Makes the writes \p Group wait for the reads of their variables by \p
+/// Worker. They need not wait for reads in \p Given, since they wait for values
+/// that depend on these. A reference may be read later than the node that gives
+/// it runs, a handle is not.
 void Cutter::gate(ArrayRef<NodeId> Group, int Worker,
                   function_ref<bool(NodeId)> Leads,
                   const DenseSet<NodeId> &Given) {
@@ -167,7 +169,7 @@ void Cutter::gate(ArrayRef<NodeId> Group, int Worker,
     G.addControlInput(Write, Token);
 }
 
-/// What gives the value of \p Var.
+/// Returns the nodes that read the value of \p Var.
 SmallVector<NodeId, 4> Cutter::readsOf(NodeId Var) const {
   SmallVector<NodeId, 4> Reads;
   Vars.forEachUse(G, Var, [&](Use U) {
@@ -180,9 +182,9 @@ SmallVector<NodeId, 4> Cutter::readsOf(NodeId Var) const {
   return Reads;
 }
 
-/// Whether \p Worker has \p Read when it has a copy of its value: of a read of
-/// all, and of its own on a server whose value only it takes, so that to wait
-/// is no message beside the value.
+/// Returns true if waiting for \p Read costs \p Worker no message of its own:
+/// every worker runs it, or only this worker's task takes its value from
+/// another.
 bool Cutter::isTakenHere(NodeId Read, int Worker) const {
   if (Owner[Read] != Worker)
     return true;
@@ -196,8 +198,8 @@ bool Cutter::isTakenHere(NodeId Read, int Worker) const {
   return Here;
 }
 
-/// A reference may still be read when what it refers to is written: the worker
-/// has a copy of the value when this node has run.
+/// Returns a node that copies the value of \p Read to the worker: a reference
+/// may still be read when its variable is written.
 NodeId Cutter::taken(NodeId Read, int Worker) {
   SmallVector<Use, 8> Uses;
   for (Use U : G.uses(Read))
@@ -215,9 +217,9 @@ NodeId Cutter::taken(NodeId Read, int Worker) {
   return Copy;
 }
 
-/// Has the loop that \p Read is in enter with the value that the variable has
-/// before it: no other is written while the loop runs. What reads it then, or
-/// NoNode if this is no read by a handle that the loop enters with.
+/// Makes the loop around \p Read enter with the value that the variable has
+/// before it: no other value is written while the loop runs. Returns the read
+/// outside, or NoNode if \p Read is no read by a handle that enters the loop.
 NodeId Cutter::readOutside(NodeId Read, int Worker) {
   if (!G.isOp(Read, op::ReadVariableOp) || Owner[Read] != Worker)
     return NoNode;
@@ -259,8 +261,8 @@ NodeId Cutter::readOutside(NodeId Read, int Worker) {
   return Before;
 }
 
-/// Nothing is written before all have given all: a worker that was killed
-/// before can be started again.
+/// Makes writes wait until all workers have sent all values: a worker that is
+/// killed before that can be started again.
 void Cutter::gateOnAll() {
   DenseMap<size_t, unsigned> NumberOf; // of names, by those of the plan
   DenseMap<NodeId, size_t> PlanOf;

@@ -1,4 +1,4 @@
-//===- lib/lower/workers/Names.cpp - what can be run ------------*- C++ -*-===//
+//===- lib/lower/workers/Names.cpp - names that can be run ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -16,13 +16,14 @@ using namespace llvm;
 
 namespace graft {
 
-/// Whether \p N joins the rows of all replicas for who fetches them.
+/// Returns true if \p N concatenates the rows of all replicas for a fetch.
 bool Cutter::isRowsOfAll(NodeId N) const {
   return G.isOp(N, op::ConcatV2) && G.hasAttr(N, StampAttr) && !G.hasUses(N);
 }
 
-/// What other workers are given of the name of \p N; nothing of what only the
-/// process has that made it, or of what runs several times.
+/// Finds the tensors or the end of \p N that other workers get by its name.
+/// Returns false if a value has a meaning only in its process, or is computed
+/// several times in a run.
 bool Cutter::findGiven(NodeId N, SmallVectorImpl<Endpoint> &Given) {
   unsigned Outputs = G.numOutputs(N).value_or(0);
   for (unsigned Port = 0; Port < std::max(Outputs, 1U); ++Port) {
@@ -43,12 +44,12 @@ bool Cutter::findGiven(NodeId N, SmallVectorImpl<Endpoint> &Given) {
 }
 
 void Cutter::findNames() {
-  // By what reads it.
+  // By use.
   DenseMap<std::pair<NodeId, unsigned>, unsigned> ChannelOf;
   for (auto [I, C] : enumerate(Channels))
     for (Use U : C.Uses)
       ChannelOf[{U.User, U.Index}] = static_cast<unsigned>(I);
-  // Of channels.
+  // By channel.
   std::vector<BitVector> NamesOf(
       Channels.size(), BitVector(static_cast<unsigned>(Plan.Names.size())));
   for (auto [Number, Name] : enumerate(Plan.Names)) {
@@ -95,12 +96,12 @@ void Cutter::findNames() {
       Names[Name].Messages.push_back(static_cast<unsigned>(I));
 }
 
-/// A fetch of rows gives those of this worker.
+/// Makes a fetch of rows return the rows of this worker.
 void Cutter::writeRows(NodeId N, ArrayRef<NodeId> Waits) {
   SmallVector<Endpoint, 4> Parts;
   ArrayRef<Endpoint> All = G.dataInputs(N).drop_back();
   for (auto [I, E] : enumerate(All)) {
-    // What is made of no rows, such as a draw, all workers have.
+    // All workers have values that depend on no rows, such as a sample.
     auto Place = static_cast<int>(I * Workers / All.size());
     if ((Owner[E.Node] == Common ? Place : Owner[E.Node]) == Mine)
       Parts.push_back(E);
@@ -124,8 +125,8 @@ void Cutter::writeRows(NodeId N, ArrayRef<NodeId> Waits) {
   G.setDevice(N, Device);
 }
 
-/// The name of worker 0's node: what it gives the others, it has given. The
-/// others have given what it takes, and have its value.
+/// Writes the node that has the name. It waits for the messages of a run: on
+/// worker 0 for those that it sends, too; on others it has worker 0's value.
 void Cutter::writeName(unsigned Number) {
   RunName &R = Names[Number];
   NodeId N = R.Node;
@@ -159,8 +160,8 @@ void Cutter::writeName(unsigned Number) {
     if (All[M].Source == Mine)
       Waits.push_back(Sent[M]);
   }
-  // By worker: of two that are not in the same runs none has the number of the
-  // other.
+  // By worker: the numbers of its messages that have no root. These are not in
+  // the same runs, so they are compared here.
   std::map<unsigned, SmallVector<Endpoint, 4>> Keys;
   for (unsigned M : R.Messages)
     if (Mine == 0 && All[M].Source > 0 && !All[M].Root)
@@ -209,9 +210,9 @@ void Cutter::writeName(unsigned Number) {
   takeOwners();
 }
 
-/// What prepares a session of a worker leaves alone what others have: a worker
-/// may be started again while they work. That of the chief comes after first
-/// values, or those of a checkpoint: steps before are over.
+/// The preparation of a worker's session leaves alone the variables of others,
+/// since a worker may be restarted while they work. That of the chief comes
+/// after initial or restored values: earlier steps are over.
 void Cutter::prepareSessions() {
   NodeId N = Plan.LocalInit;
   if (N == NoNode || !Wire)

@@ -1,18 +1,18 @@
-//===- lib/lower/workers/OwnReads.cpp - what a worker reads -----*- C++ -*-===//
+//===- lib/lower/workers/OwnReads.cpp - reads after the begin of a run ----===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
 // A worker reads variables after the chief has begun the run: before that the
-// chief may restore or assign them. Who fetches the value of a variable waits
-// for nobody, so what of the step is made of variables is there once more:
+// chief may restore or assign them. A fetch of a variable waits for no worker,
+// so the nodes of the step that depend on variables are copied:
 //
 //     w/Read = ReadVariableOp(w)             w/Read: the same
 //     y = MatMul(x, w/Read)          →       own/w/Read = ReadVariableOp(w,
 //                                                ^number)
 //                                            y = MatMul(x, own/w/Read)
 //
-// Copies of variables that end with the process of the worker are taken from
-// where the chief has them (Messages.h).
+// Copies of variables that end with the process of the worker are restored from
+// the variables of the chief (Messages.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,8 +31,8 @@ using namespace llvm;
 
 namespace graft {
 
-/// The variable whose value \p E is without waiting for anything, as a handle
-/// or a reference, or no node.
+/// Returns the variable whose value \p E is without waiting for a node, as a
+/// handle or a reference; or no node.
 static Endpoint variableRead(const Graph &G, const VariableIndex &Vars,
                              Endpoint E) {
   while (G.controlInputs(E.Node).empty() && G.node(E.Node).NumData == 1) {
@@ -80,9 +80,9 @@ void Cutter::findOwnCopies() {
   markRefreshes(Inserted::No);
 }
 
-/// Those of them that a run of \p N writes. That the exchange of messages sets
-/// them right when a run begins is no write: to do so again at the end of a
-/// name that writes none would undo what another name of the run has written.
+/// Returns the variables of these that a run of \p N writes. The refresh by the
+/// exchange of messages when a run begins is no write: a name that writes none
+/// would otherwise undo, at its end, the write of another name of the run.
 std::vector<OwnCopy> Cutter::writtenBy(NodeId N) const {
   DenseSet<NodeId> Written;
   if (!Copies.empty())
@@ -115,7 +115,7 @@ void Cutter::readAfterBegin() {
     for (Endpoint E : G.inputs(N))
       Work.push_back(E.Node);
   }
-  // Loops of which a part is this worker's are its own.
+  // A loop with a node of this worker belongs to the worker as a whole.
   std::vector<NodeId> Order = topologicalOrder(G);
   std::unique_ptr<LoopInfo> Loops = LoopInfo::find(G, Order);
   std::vector<bool> OwnLoop(G.size());
@@ -162,7 +162,7 @@ void Cutter::readAfterBegin() {
     auto It = CopyOf.find(N);
     return It == CopyOf.end() ? N : It->second;
   };
-  // In a loop nothing waits for what is outside but what enters.
+  // In a loop only an Enter can wait for a node outside.
   auto Gate = [&](NodeId N, int Input) {
     while (Loops && Loops->isInLoop(N)) {
       NodeId From = G.input(N, static_cast<unsigned>(Input)).Node;

@@ -1,4 +1,4 @@
-//===- lib/lower/workers/Owners.cpp - whose a node is -----------*- C++ -*-===//
+//===- lib/lower/workers/Owners.cpp - the owners of nodes -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -20,8 +20,8 @@ using namespace llvm;
 
 namespace graft {
 
-/// The worker of the replica that \p N is a copy for, by its name; copies of
-/// replica 0 may have none.
+/// Returns the worker of the replica that \p N is a copy for, by its name; the
+/// name of a copy of replica 0 may not show it.
 std::optional<unsigned> Cutter::workerOf(NodeId N) const {
   auto Replica = numberOfCopy(G.name(N), Plan.Word);
   return Replica && *Replica < Plan.WorkerOf.size()
@@ -29,7 +29,7 @@ std::optional<unsigned> Cutter::workerOf(NodeId N) const {
              : std::nullopt;
 }
 
-/// Adds what is made of the nodes in \p Work to what is not common.
+/// Adds all nodes that depend on the nodes in \p Work to \p Made.
 void Cutter::spread(std::vector<NodeId> Work, std::vector<bool> &Made) const {
   while (!Work.empty()) {
     NodeId N = Work.back();
@@ -41,7 +41,7 @@ void Cutter::spread(std::vector<NodeId> Work, std::vector<bool> &Made) const {
   }
 }
 
-/// Says on what has copies take the value of their variable that it does.
+/// Gives all nodes that refresh copies of variables the kind \p Kind.
 void Cutter::markRefreshes(Inserted Kind) {
   StringSet<> Names;
   for (const std::string &Name : Plan.Refreshes)
@@ -55,8 +55,9 @@ void Cutter::markRefreshes(Inserted Kind) {
   }
 }
 
-/// Whether a step draws, reads or writes by \p N, so that once is not twice. A
-/// table that is given its entries once is the same for all.
+/// Returns true if a step draws, reads or writes by \p N, so that running it
+/// twice is not the same as once. A table that is filled once is the same for
+/// all workers.
 bool Cutter::isOnce(NodeId N) const {
   return isNeed(G.opName(N), G.opDef(N)) && !G.isOp(N, op::HashTable) &&
          !G.isOp(N, op::HashTableV2);
@@ -73,8 +74,8 @@ void Cutter::findOwners() {
     return Vars.update(G, N).Kind == UpdateKind::Assign;
   };
   markRefreshes(Inserted::Refresh);
-  // Variables and what is assigned to them, rows left out, may be on any
-  // worker, and belong to all.
+  // Variables and the values assigned to them, unless these depend on rows, may
+  // be on any worker, and belong to all.
   for (NodeId N : reverse(Order)) {
     if (isVariableOp(G.opName(N)))
       First[N] = true;
@@ -83,19 +84,19 @@ void Cutter::findOwners() {
     else
       First[N] =
           G.hasUses(N) && !G.anyUse(N, [&](Use U) { return !First[U.User]; });
-    // A worker draws for itself, though not of its rows.
+    // A worker draws its own samples, even if not for its rows.
     if (!OfRows[N] && workerOf(N).value_or(0) > 0 && !First[N] && isOnce(N))
       Work.push_back(N);
   }
   std::vector<bool> Made = OfRows;
   spread(std::exchange(Work, {}), Made);
-  // What a step draws, reads or writes for all is done once, by worker 0: what
-  // of this leads to something that is made of rows.
+  // Worker 0 alone draws, reads and writes for all, if that leads to a node
+  // that depends on rows.
   std::vector<bool> Leads(G.size());
   for (NodeId N : reverse(Order))
     Leads[N] = Made[N] || G.anyUse(N, [&](Use U) { return Leads[U.User]; });
-  // So is a write that depends on what a variable has: to make it again would
-  // be another step. First values and checkpoints may be written by anyone.
+  // It also makes a write that depends on a variable: to repeat that would be
+  // another step. Any worker may write first values and checkpoints.
   std::vector<bool> OfState(G.size());
   for (NodeId N : Order) {
     const OpDef *Def = G.opDef(N);
@@ -121,16 +122,17 @@ void Cutter::findOwners() {
   spread(std::move(Work), Made);
   markRefreshes(Inserted::No);
   findWaiting(Order, Made);
-  // A copy is its worker's; all else that is made of rows is worker 0's.
+  // A copy belongs to its worker, any other node that depends on rows to worker
+  // 0.
   Owner.assign(G.size(), Common);
   for (NodeId N : Order)
     if (Made[N] && !Waiting[N])
       Owner[N] = ownerOfMade(N);
 }
 
-/// Finds of \p Made, in \p Order, what is made of no rows and only waits for
-/// copies that have no effect and are always there, as the group of the
-/// gradients of a division does: nobody can tell that a worker waits for its
+/// Finds the nodes of \p Made, in \p Order, that depend on no rows and only
+/// wait for copies which have no effect and always run, as the group of the
+/// gradients of a division does. No result shows that a worker waits for its
 /// own copies only.
 void Cutter::findWaiting(ArrayRef<NodeId> Order,
                          const std::vector<bool> &Made) {
@@ -144,7 +146,8 @@ void Cutter::findWaiting(ArrayRef<NodeId> Order,
     Runs.insert(Name);
   auto IsCopy = [&](NodeId N) {
     StringRef Name = G.name(N);
-    // Copy 0 may have the name of what it is a copy of, or a merged value.
+    // Copy 0 may have the name of the node that it copies, or a merged value
+    // has it.
     return workerOf(N).has_value() ||
            (Origins.contains(Name) &&
             !Numbered.contains((Plan.Word + "0/" + Name).str()));
@@ -174,14 +177,14 @@ void Cutter::findWaiting(ArrayRef<NodeId> Order,
   }
 }
 
-/// Whose \p N is, which is made of rows.
+/// Returns the owner of \p N, which depends on rows.
 int Cutter::ownerOfMade(NodeId N) const {
   auto It = Given.find(N);
   return It == Given.end() ? static_cast<int>(workerOf(N).value_or(0))
                            : It->second;
 }
 
-/// Whether \p N gives a variable its first value.
+/// Returns true if \p N gives a variable its first value.
 bool Cutter::isFirstValue(NodeId N) const {
   NodeId Var = Vars.isUpdate(G, N) ? Vars.variableOf(G.input(N, 0)) : NoNode;
   return Var != NoNode && Vars.initialAssign(G, Var) == N;

@@ -1,11 +1,11 @@
-//===- lib/lower/workers/WorkerBroadcasts.cpp - what worker 0 sends -------===//
+//===- lib/lower/workers/WorkerBroadcasts.cpp - broadcasts of worker 0 ----===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// What exists once is computed by every worker for itself. That is the same
-// value if it follows from variables, which are equal, from what is fed, and
-// from constants; it is not if something in it is drawn without a seed, read
-// from a file, a queue or an iterator, or made by a Python function.
+// Every worker computes unreplicated nodes for itself. Their values are equal
+// if they depend on variables, which are equal, on feeds and on constants. They
+// may differ if they depend on a sample without a seed, on a read from a file,
+// a queue or an iterator, or on a Python function.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,10 +29,10 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-/// What a value follows from.
+/// The sources that a value depends on.
 enum Root : uint8_t {
   State = 1, ///< A variable, a feed, or a replica.
-  Own = 2,   ///< Something that each worker would have of its own.
+  Own = 2,   ///< A source that each worker would have of its own.
 };
 
 class BroadcastFinder {
@@ -52,7 +52,7 @@ private:
   void findOthers();
   void readOwn(Endpoint Value, Use By);
 
-  /// What passes on the value of another node in every worker's graph.
+  /// Returns true if \p N passes on the value of another node in each graph.
   bool isElided(NodeId N) const {
     return G.node(N).Flags & NF_ElidePrimary && G.node(N).NumData > 0;
   }
@@ -66,11 +66,11 @@ private:
   const Graph &G;
   DiagnosticEngine &Diags;
   VariableIndex Vars;
-  std::unique_ptr<const Conditions> When; ///< Null without.
-  std::unique_ptr<const LoopInfo> Loops;  ///< Null without.
+  std::unique_ptr<const Conditions> When; ///< Null without conditionals.
+  std::unique_ptr<const LoopInfo> Loops;  ///< Null without loops.
   std::vector<uint8_t> Roots;             ///< By node.
   MapVector<std::pair<NodeId, uint32_t>, WorkerBroadcast> Found;
-  std::vector<bool> Sent; ///< By node: an assignment of a value that is sent.
+  std::vector<bool> Sent; ///< By node: assigns a value that is sent.
 };
 
 BroadcastFinder::BroadcastFinder(Module &M, DiagnosticEngine &Diags)
@@ -95,14 +95,14 @@ uint8_t BroadcastFinder::ownRoots(NodeId N) const {
   if (!Def)
     return This.Kind == Inserted::No ? Own : 0;
   if (isRandomOp(Op)) {
-    // A seed is one for all of them.
+    // All workers have the same seed.
     bool Seeded = G.intAttr(N, "seed").value_or(0) != 0 ||
                   G.intAttr(N, "seed2").value_or(0) != 0;
     return Def->isStateful() && !Seeded ? Own : 0;
   }
   if (Op == op::ReadFile || Op == op::MatchingFiles)
     return Own;
-  // These have a state, and give what they are given.
+  // These have a state, but return the value of an input.
   bool Passes = Def->update().Kind != UpdateKind::None ||
                 Def->readsVariable() || isLocalHandleOp(Op) ||
                 Op == op::Print || Op == op::Assert;
@@ -116,7 +116,7 @@ void BroadcastFinder::findRoots() {
     if (Roots[N] != 0)
       Work.push_back(N);
   }
-  // Copies are equal, and so is what variables hold.
+  // Copies are equal, and so are the values of variables.
   std::vector<bool> Ends(G.size());
   for (NodeId N : Work)
     Ends[N] = Roots[N] & State;
@@ -124,7 +124,7 @@ void BroadcastFinder::findRoots() {
     NodeId N = Work.back();
     Work.pop_back();
     G.forEachUse(N, [&](Use U) {
-      // To wait for something is not to have its value.
+      // A control edge carries no value.
       if (!G.isData(U) || Ends[U.User] ||
           (Roots[U.User] | Roots[N]) == Roots[U.User])
         return;
@@ -144,7 +144,7 @@ static bool isStatic(const std::optional<ShapeValue> &Shape) {
          all_of(Shape->Dims, [](int64_t D) { return D >= 0; });
 }
 
-/// Plans to send \p Value to \p By; false if that cannot be.
+/// Plans to send \p Value to \p By; returns false if it cannot be sent.
 bool BroadcastFinder::send(Endpoint Value,
                            const std::optional<ShapeValue> &Shape, Use By) {
   if (!isStatic(Shape) || mayBeDead(Value.Node) ||
@@ -157,8 +157,8 @@ bool BroadcastFinder::send(Endpoint Value,
   return true;
 }
 
-/// Assignments of what follows from nothing that changes: initial values, and
-/// what is restored.
+/// Finds assignments of initial and restored values, which depend on more than
+/// state or on nothing that changes.
 void BroadcastFinder::findAssignments() {
   for (NodeId N = 0; N < G.size(); ++N) {
     if (!G.isLive(N) || Vars.update(G, N).Kind != UpdateKind::Assign ||
@@ -173,7 +173,7 @@ void BroadcastFinder::findAssignments() {
   }
 }
 
-/// The shape that the program says \p E has, in numbers.
+/// Returns the shape of \p E that the program proves, in numbers.
 std::optional<ShapeValue> BroadcastFinder::knownShape(Endpoint E) {
   const DimAnalysis &Dims = programFacts(M).Dims;
   auto Shape = Dims.shape(E);
@@ -185,7 +185,7 @@ std::optional<ShapeValue> BroadcastFinder::knownShape(Endpoint E) {
   return Result;
 }
 
-/// \p By takes \p Value, which exists once and each worker would have its own.
+/// Plans to send \p Value to \p By, or warns: each worker would have its own.
 void BroadcastFinder::readOwn(Endpoint Value, Use By) {
   if (isElided(By.User)) {
     G.forEachUse(By.User, [&](Use U) {
@@ -212,7 +212,7 @@ void BroadcastFinder::readOwn(Endpoint Value, Use By) {
   Diags.unproved("worker", originName(G, Value.Node), Text);
 }
 
-/// What else depends on something that each worker has of its own.
+/// Finds all other values that depend on a source of each worker's own.
 void BroadcastFinder::findOthers() {
   for (NodeId N = 0; N < G.size(); ++N) {
     if (!G.isLive(N) || !(Roots[N] & Own) || isElided(N) || G.isPerReplica(N))
@@ -231,7 +231,7 @@ std::vector<WorkerBroadcast> BroadcastFinder::run() {
   Result.reserve(Found.size());
   for (auto &[Value, B] : Found)
     Result.push_back(std::move(B));
-  // Keys follow: they must not depend on the order of nodes.
+  // Keys follow this order, which must not depend on the order of nodes.
   llvm::sort(Result, [&](const WorkerBroadcast &A, const WorkerBroadcast &B) {
     return std::pair(G.name(A.Value.Node), A.Value.Port) <
            std::pair(G.name(B.Value.Node), B.Value.Port);

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a node of the program becomes in the graph of worker I:
+// Nodes of the program, and their form in the graph of worker I:
 //
 //     x/split = _ToReplicas(x)           the worker is fed its rows as x
 //     s = _ToReplicas(c), of others      Split(c), output I
@@ -11,9 +11,9 @@
 //     k = _Scale(m) power=-1             k = Mul(m, 1/N)
 //     y = MatMul*(x, w)                  y = MatMul(x, w)
 //
-// A node whose value is local is `replica_I/<name>`, as it would be in one
-// graph for all of them; variables and all that has the global value have the
-// input's names.
+// A node with a local value is `replica_I/<name>`, as it would be in one graph
+// for all replicas; variables and all nodes with a global value have the names
+// of the input.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,7 @@ namespace {
 
 /// Broadcasts are a group of their own: their members are on the hosts.
 constexpr int64_t BroadcastGroup = 2;
-/// Collectives that are written here, beside those of insert-collectives.
+/// The group of collectives that are written here, not by insert-collectives.
 constexpr int64_t MergeGroup = 3;
 
 class WorkerSplitter {
@@ -84,7 +84,7 @@ private:
   int64_t MergeKey = 1;
   /// Nodes with a `_class`, and the nodes that it names.
   std::vector<std::pair<NodeId, SmallVector<NodeId, 2>>> Classes;
-  std::vector<NodeId> Marked; ///< What is the worker's own.
+  std::vector<NodeId> Marked; ///< Nodes with a value of this worker's own.
   /// The axis of the rows of feeds, and of fetches.
   std::vector<std::pair<NodeId, int64_t>> Rows;
 };
@@ -124,7 +124,7 @@ bool WorkerSplitter::checkProgram() {
   return true;
 }
 
-/// By node, while nodes have the names that are in the attributes.
+/// Records the nodes that `_class` names, before nodes are renamed.
 void WorkerSplitter::rememberClasses() {
   for (NodeId N = 0; N < G.size(); ++N) {
     if (!G.isLive(N) || !(G.node(N).Flags & NF_MayHaveClass))
@@ -139,8 +139,8 @@ void WorkerSplitter::rememberClasses() {
   }
 }
 
-/// A device of the program on this worker: of a replica, or the host's unless
-/// the input has a type.
+/// Returns the device of this worker for \p Device: the replica's if \p IsOwn,
+/// else the host's unless the input has a type.
 std::string WorkerSplitter::deviceOf(StringRef Device, bool IsOwn) const {
   StringRef Mine = Devices.Devices[Worker];
   if (IsOwn)
@@ -175,7 +175,7 @@ void WorkerSplitter::placeNodes() {
 }
 
 //===----------------------------------------------------------------------===//
-// What worker 0 does for all
+// Work of worker 0 for all
 //===----------------------------------------------------------------------===//
 
 NodeId WorkerSplitter::add(const Twine &Name, StringRef Op,
@@ -186,8 +186,8 @@ NodeId WorkerSplitter::add(const Twine &Name, StringRef Op,
   return N;
 }
 
-/// Worker 0 computes and sends, the others receive. Nothing else of a run waits
-/// for a member, so all workers must run what reads the value.
+/// Makes worker 0 compute and send a value, and the others receive it. No other
+/// part of a run waits for a member, so all workers must run the readers.
 void WorkerSplitter::broadcast(const WorkerBroadcast &B, int64_t Key) {
   NodeId Source = B.Value.Node;
   unsigned Type = G.outputType(Source, B.Value.Port);
@@ -217,8 +217,8 @@ void WorkerSplitter::broadcast(const WorkerBroadcast &B, int64_t Key) {
     G.setInput(U.User, U.Index, {Result, 0});
 }
 
-/// Whether \p Op does something outside of the graph that is done once: it
-/// prints, writes a file or an event, or runs Python.
+/// Returns true if \p Op has an effect outside of the graph that must happen
+/// once: it prints, writes a file or an event, or runs Python.
 static bool isEffect(StringRef Op, const OpDef *Def) {
   if (Op == op::Print || Op == op::PrintV2 || Op == op::PyFunc ||
       Op == op::EagerPyFunc || Op == op::WriteFile || Op == op::SaveV2 ||
@@ -230,8 +230,8 @@ static bool isEffect(StringRef Op, const OpDef *Def) {
          });
 }
 
-/// Makes an effect that worker 0 has a node that only waits for what it reads,
-/// so that a run of it takes part in the same collectives.
+/// Leaves an effect to worker 0: on other workers the node only waits for the
+/// inputs, so that a run of it takes part in the same collectives.
 void WorkerSplitter::leaveToChief(NodeId N) {
   bool Passes = G.isOp(N, op::Print);
   bool Read = G.anyUse(N, [&](Use U) { return G.isData(U); });
@@ -291,7 +291,7 @@ bool WorkerSplitter::split(NodeId N) {
   Endpoint Source = G.input(N, 0);
   int64_t Axis = G.intAttr(N, "axis").value_or(0);
   bool IsFeed = G.opName(Source.Node).starts_with(op::Placeholder);
-  // Merged only to be split again: rows of the replicas, which may be fed.
+  // The merge is only split again: rows of the replicas, which may be fed.
   bool IsOwn =
       G.isOp(Source.Node, FromReplicasOp) &&
       G.stringAttr(Source.Node, CombineAttr) == StringRef(combine::Concat);
@@ -308,7 +308,7 @@ bool WorkerSplitter::split(NodeId N) {
     Rows.emplace_back(Source.Node, Axis);
   }
   if (IsFeed && Count > 1 && G.node(Source.Node).NumData == 1) {
-    // What is not fed has rows for all workers.
+    // The default value has the rows of all workers.
     Endpoint Default = G.input(Source.Node, 0);
     NodeId Rows =
         add(G.name(Source.Node) + "/split", ToReplicasOp, Default, Source.Node,
@@ -335,8 +335,8 @@ bool WorkerSplitter::split(NodeId N) {
   return true;
 }
 
-/// Whether something holds on all workers, or on one: no collective takes
-/// truth values, and no node reads this one.
+/// Lowers the merge \p N by `and` or `or`, which no node reads. It reduces
+/// integers, since no collective takes truth values.
 void WorkerSplitter::mergeTruth(NodeId N) {
   bool All = G.stringAttr(N, CombineAttr) == combine::And;
   AttrRun Attrs;
@@ -407,8 +407,8 @@ void WorkerSplitter::scale(NodeId N) {
 // Names, places and state
 //===----------------------------------------------------------------------===//
 
-/// What uses a variable in place is where the variable is: elsewhere TensorFlow
-/// moves it without a word.
+/// Puts nodes that use a variable in place on its device: elsewhere TensorFlow
+/// would move them without a message.
 void WorkerSplitter::placeWithVariables() {
   VariableIndex Vars(G);
   for (NodeId N = 0; N < G.size(); ++N)
@@ -427,7 +427,7 @@ void WorkerSplitter::rename() {
       G.rename(N, G.uniqueName(primaryName(G, N, Worker, Devices.Word)));
 }
 
-/// Colocation with what is on another device now would move the node.
+/// Drops colocation with nodes on another device, which would move the node.
 void WorkerSplitter::writeClasses() {
   for (const auto &[N, Names] : Classes) {
     if (!G.isLive(N))
@@ -451,7 +451,7 @@ void WorkerSplitter::writeClasses() {
   }
 }
 
-/// What is left is a plain graph.
+/// Removes the attributes of a program: the rest is a plain graph.
 void WorkerSplitter::clear() {
   for (NodeId N = 0; N < G.size(); ++N) {
     if (!G.isLive(N))
@@ -478,7 +478,8 @@ void WorkerSplitter::clear() {
   G.markModified();
 }
 
-/// What a check of the files has to be told (lib/program/forms/WorkerParts.h).
+/// Adds the marks that a check of the files needs
+/// (lib/program/forms/WorkerParts.h).
 void WorkerSplitter::writeMarks() {
   for (NodeId N = 0; N < G.size(); ++N)
     if (G.isLive(N) &&
@@ -510,7 +511,7 @@ bool WorkerSplitter::run() {
     broadcast(B, ++Key);
   NodeId Size = G.size();
   mergeTruths();
-  // These look at what merges are in the program.
+  // These look at the merges of the program, so they come before these.
   for (NodeId N = 0; N < Size; ++N)
     if (G.isLive(N) && G.isOp(N, ToReplicasOp) && !split(N))
       return false;

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One replica of a program as a graph of its own, for the process that runs it.
-// Other replicas are reached through collectives only. The graph is not
-// multiplied, so it is edited in place.
+// It reaches other replicas through collectives only. The graph is edited in
+// place, since its nodes have no copies.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,20 +18,20 @@
 
 namespace graft {
 
-/// Values that every worker must have from worker 0: initial values, what is
-/// restored, and what is drawn or read once.
+/// A value that every worker must have from worker 0: an initial or restored
+/// value, or one that is drawn or read once.
 struct WorkerBroadcast {
   Endpoint Value;
   ShapeValue Shape;
-  std::vector<Use> Uses; ///< What reads the value of worker 0.
+  std::vector<Use> Uses; ///< Uses that read the value of worker 0.
 };
 
-/// Finds them, in the order of names, which is the same for all workers.
-/// What cannot be sent is reported as not proved.
+/// Finds the values to broadcast, in the order of names, which is the same for
+/// all workers. Warns about values that cannot be sent.
 std::vector<WorkerBroadcast> findBroadcasts(Module &M, DiagnosticEngine &Diags);
 
-/// Makes the program of \p M the graph of worker \p Worker of the mesh. False
-/// after an error.
+/// Turns the program of \p M into the graph of worker \p Worker of the mesh.
+/// Returns false after an error.
 bool splitWorker(Module &M, unsigned Worker, DiagnosticEngine &Diags);
 
 } // namespace graft

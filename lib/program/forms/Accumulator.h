@@ -11,11 +11,11 @@
 
 namespace graft {
 
-/// Whether \p N is the \p Op of an accumulator that a pass inserted.
+/// Returns true if \p N is the op \p Op of an accumulator that a pass inserted.
 bool isAccumulatorPart(const Graph &G, NodeId N, llvm::StringRef Op);
 
-/// The only node that puts into the accumulator from which only \p Take takes,
-/// or NoNode.
+/// Returns the only node that puts into the accumulator of \p Take, if only \p
+/// Take takes from it; else NoNode.
 NodeId putOf(const Graph &G, NodeId Take);
 
 } // namespace graft

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A reduction in 16 bits stands for the one in 32. What is lost is an
-// assumption, which the pass that inserts it warns of:
+// A reduction in 16 bits stands for the one in 32. The pass that inserts it
+// warns that its rounding error is only assumed not to matter:
 //
 //     sum = AddV2(x, read)           with error feedback only, as is all
 //     narrow = Cast(sum)             that is about the residual
@@ -22,27 +22,27 @@
 
 namespace graft {
 
-/// On all nodes of a compression; it stays in outputs, where a Cast or an
-/// addition does not tell what it is for.
+/// On all nodes of a compression. It stays in outputs, where a Cast or an
+/// addition does not show its purpose.
 inline constexpr llvm::StringRef CompressAttr = "_graft_compress";
 
-/// Whether \p Type has 16 bits, and is floating.
+/// Returns true if \p Type is a floating-point type of 16 bits.
 bool isNarrow(unsigned Type);
 
-/// The tensor that \p N, of a compression's kind, stands for; no node if it
-/// stands for none.
+/// Returns the tensor that \p N, of a compression's kind, stands for; no node
+/// if there is none.
 Endpoint uncompressed(const Graph &G, NodeId N);
 
-/// Whether \p N gives a residual its first value.
+/// Returns true if \p N gives a residual its first value.
 bool clearsResidual(const Graph &G, NodeId N);
 
-/// Whether \p N is an \p Op of a compression.
+/// Returns true if \p N is the op \p Op of a compression.
 bool isCompressPart(const Graph &G, NodeId N, llvm::StringRef Op);
 
-/// The residual that \p N reads or assigns, or NoNode.
+/// Returns the residual that \p N reads or assigns, or NoNode.
 NodeId residualOf(const Graph &G, NodeId N);
 
-/// The residual that is added to the first operand of \p N, or NoNode.
+/// Returns the residual that is added to the first operand of \p N, or NoNode.
 NodeId addedResidual(const Graph &G, NodeId N);
 
 } // namespace graft

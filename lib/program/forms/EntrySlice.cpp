@@ -17,7 +17,7 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-/// Takes a SparseSlice apart, as far as it has the form.
+/// Matches a SparseSlice with the form.
 class EntrySlice {
 public:
   EntrySlice(const Graph &G, unsigned Replicas) : G(G), Replicas(Replicas) {}
@@ -29,26 +29,27 @@ private:
     return E.Node != NoNode && E.Port == 0 && G.isOp(E.Node, Op) &&
            G.node(E.Node).NumData == NumData;
   }
-  /// Whether \p E is a constant of the one element \p Value.
+  /// Returns true if \p E is a constant with the one element \p Value.
   bool isNumber(Endpoint E, int64_t Value) const {
     auto Is = is(E, op::Const, 0) ? constValue(G, E.Node) : std::nullopt;
     return Is && Is->HasInts && Is->NumElements == 1 && Is->Ints.size() == 1 &&
            Is->Ints[0] == Value;
   }
-  /// Whether \p E is \p Size elements of the vector \p Of, from \p Begin on.
+  /// Returns true if \p E is \p Size elements of the vector \p Of from \p
+  /// Begin.
   bool isPart(Endpoint E, Endpoint Of, int64_t Begin, int64_t Size) const {
     return is(E, op::Slice, 3) && G.input(E.Node, 0) == Of &&
            isNumber(G.input(E.Node, 1), Begin) &&
            isNumber(G.input(E.Node, 2), Size);
   }
-  /// Range(0, limit, 1): the limit.
+  /// Returns the limit of \p E if it is Range(0, limit, 1).
   Endpoint limit(Endpoint E) const {
     return is(E, op::Range, 3) && isNumber(G.input(E.Node, 0), 0) &&
                    isNumber(G.input(E.Node, 2), 1)
                ? G.input(E.Node, 1)
                : Endpoint{};
   }
-  /// What replicas have the slices of along axis 0.
+  /// Returns the tensor that \p E splits among replicas along axis 0.
   Endpoint whole(Endpoint E) const {
     return is(E, ToReplicasOp, 1) && G.isPerReplica(E.Node) &&
                    G.intAttr(E.Node, "axis").value_or(0) == 0
@@ -82,7 +83,7 @@ NodeId EntrySlice::rows(NodeId N) const {
       is(Zeros, op::ZerosLike, 1) ? limit(G.input(Zeros.Node, 0)) : Endpoint{};
   if (!is(All, op::Squeeze, 1) || !isPart(G.input(All.Node, 0), Shape, 0, 1))
     return NoNode;
-  // Behind those of the replicas before.
+  // The slice begins after the rows of the replicas before.
   Endpoint First = G.input(Start.Node, 1), None = G.input(Start.Node, 2);
   if (!is(None, op::ZerosLike, 1) || G.input(None.Node, 0) != Rest ||
       !is(First, op::Mul, 2) || G.input(First.Node, 0) != Count ||
@@ -99,7 +100,7 @@ NodeId rowsSliced(const Graph &G, NodeId N, unsigned Replicas) {
 
 NodeId entriesSliced(const Graph &G, Endpoint E, uint32_t Port,
                      unsigned Replicas) {
-  // How many ops are looked through.
+  // The number of ops to look through.
   constexpr unsigned MaxDepth = 16;
   for (unsigned Depth = 0; Depth < MaxDepth && E.Node != NoNode; ++Depth) {
     if (G.isOp(E.Node, op::SparseSlice))

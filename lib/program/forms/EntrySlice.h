@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The entries that a sparse tensor has in the rows of one replica. Its rows are
-// numbered by nobody, so each replica counts its own, of zeros that are split,
-// and begins behind those of the replicas before it:
+// The entries of a sparse tensor in the rows of one replica. No tensor numbers
+// the rows, so each replica counts its own in zeros that are split, and begins
+// after those of the replicas before it:
 //
 //     all    = Range(0, Squeeze(Slice(shape, [0], [1])), 1)
 //     rows   = _ToReplicas(ZerosLike(all))
@@ -15,7 +15,7 @@
 //     size   = Concat*(0, count, rest)
 //     slice  = SparseSlice*(indices, values, shape, start, size)
 //
-// Output i of the slice is what the replica has of input i.
+// Output i of the slice is the replica's part of input i.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,24 +26,25 @@
 
 namespace graft {
 
-/// Of a SparseSlice that takes the rows of each of \p Replicas, of however many
-/// if that is 0: what has as many rows, along axis 0. NoNode if \p N is
+/// Returns the node with the rows, along axis 0, that the SparseSlice \p N
+/// takes on each of \p Replicas replicas (0: any number). NoNode if \p N is
 /// something else.
 NodeId rowsSliced(const Graph &G, NodeId N, unsigned Replicas);
 
-/// The SparseSlice of which \p E is output \p Port, of the rows of each of \p
-/// Replicas; also behind an Identity or, of the shape, a Cast. NoNode if it is
-/// something else.
+/// Returns the SparseSlice, by the rows of each of \p Replicas, whose output \p
+/// Port is \p E. It may be behind an Identity or, for the shape, a Cast. NoNode
+/// if \p E is something else.
 NodeId entriesSliced(const Graph &G, Endpoint E, uint32_t Port,
                      unsigned Replicas);
 
-/// What \p Split, of kind Inserted::Split, gives each replica its part of at
-/// \p Port.
+/// Returns the tensor that \p Split, of kind Inserted::Split, splits among
+/// replicas at \p Port.
 Endpoint splitSource(const Graph &G, NodeId Split, uint32_t Port);
 
-/// Has replicas read the entries of their rows instead of the sparse tensor of
-/// these parts; of its shape only uses \p OfShape. \p Name is what it is called
-/// by. Returns the nodes at which replicas begin to differ.
+/// Makes replicas read the entries of their rows instead of the sparse tensor
+/// with these parts; of the users of its shape only \p OfShape. The new nodes
+/// are called after \p Name. Returns the nodes at which replicas begin to
+/// differ.
 llvm::SmallVector<NodeId, 3> insertEntrySlice(Graph &G, llvm::StringRef Name,
                                               Endpoint Indices, Endpoint Values,
                                               Endpoint Shape,

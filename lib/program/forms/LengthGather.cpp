@@ -30,7 +30,7 @@ bool isLengthGatherOp(const Graph &G, NodeId N) {
   return G.node(N).Kind == Inserted::Gather && isPartOp(G.opName(N));
 }
 
-/// A constant: its elements, and whether it is a scalar or a vector.
+/// Returns a constant as text: its elements, and if it is a scalar or a vector.
 static std::string literal(const Graph &G, NodeId N) {
   auto Value = constValue(G, N);
   if (!Value || !Value->HasInts || Value->Shape.Dims.size() > 1)
@@ -41,7 +41,7 @@ static std::string literal(const Graph &G, NodeId N) {
   return Text;
 }
 
-/// \p E as a term over \p Source, which is x.
+/// Returns \p E as a term over \p Source, which is x.
 static std::string term(const Graph &G, Endpoint E, Endpoint Source,
                         unsigned Depth = 0) {
   const Node &This = G.node(E.Node);
@@ -71,7 +71,7 @@ static std::string term(const Graph &G, Endpoint E, Endpoint Source,
   return Text + ")";
 }
 
-/// What y is, of rows with \p Rank axes.
+/// Returns the term of y, for rows with \p Rank axes.
 static std::string definition(int64_t Rank) {
   std::string Len = "Slice(Shape(x,),v0;,v1;,)";
   std::string Lens = "CollectiveGather(" + Len + ",)";

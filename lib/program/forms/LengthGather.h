@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Collectives take tensors of one shape on all replicas, and rows of which each
-// replica has another number, or none, are not. So the numbers are gathered
-// first, the rows are padded to the largest, and after the gather those that
-// pad are cut off:
+// Collectives take tensors of one shape on all replicas, but replicas may have
+// different numbers of rows, or none. So the numbers are gathered first, and
+// the rows are padded to the largest one. After the gather the padding is cut
+// off:
 //
 //     len = Slice(Shape(x), [0], [1])         lens = CollectiveGather(len)
 //     most = Maximum(Max(lens, [0]), [1])     at least 1: a gather of no rows
@@ -23,15 +23,15 @@
 
 namespace graft {
 
-/// On all nodes of such a gather; it stays in outputs, where nothing else tells
-/// what they are for.
+/// On all nodes of such a gather. It stays in outputs, where nothing else shows
+/// their purpose.
 inline constexpr llvm::StringRef LengthsAttr = "_graft_lengths";
 
-/// Whether \p N is a node of such a gather, other than its collectives.
+/// Returns true if \p N is a node of such a gather, other than its collectives.
 bool isLengthGatherOp(const Graph &G, NodeId N);
 
-/// What \p N gathers the rows of, if it is y above to the last attribute; no
-/// node if it is not.
+/// Returns the tensor whose rows \p N gathers, if \p N is y above to the last
+/// attribute; else no node.
 Endpoint lengthGatherSource(const Graph &G, NodeId N);
 
 } // namespace graft

@@ -24,15 +24,15 @@ namespace {
 
 /// Numbers of runs are multiples of this.
 constexpr int64_t Spacing = 1024;
-/// What the number of a run grows by in a second at least: more than the
-/// spacings of all runs in it.
+/// The least growth of run numbers in a second: more than the spacings of all
+/// runs in it.
 constexpr int64_t PerSecond = int64_t(1) << 30;
 
 std::string withNumber(StringRef Types) {
   return std::string(1, static_cast<char>(DT_INT64)) + Types.str();
 }
 
-/// The full name that a runtime has for the device \p Name.
+/// Returns the full name that a runtime has for the device \p Name.
 std::string inReplica(StringRef Name) {
   DeviceName D = DeviceName::parse(Name).value_or(DeviceName());
   D.Replica = D.Replica.value_or(0);
@@ -43,7 +43,7 @@ void setType(tensorflow::NodeDef &N, const char *Key, unsigned Type) {
   (*N.mutable_attr())[Key].set_type(static_cast<tensorflow::DataType>(Type));
 }
 
-/// A function of a number, which is there to be called when that is.
+/// Writes a function of a number, which is called when the number is there.
 struct FunctionWriter {
   explicit FunctionWriter(const std::string &Name) {
     tensorflow::OpDef &Its = *Def.mutable_signature();
@@ -135,7 +135,7 @@ NodeId Messages::table(StringRef Name, StringRef Device) {
 
 NodeId Messages::state() { return table("runs", P.Home); }
 
-/// A number on the chief's host that several nodes read.
+/// Returns a number, kept with the state of runs, that several nodes read.
 NodeId Messages::constant(StringRef Name, int64_t Value) {
   auto [It, New] = Known.try_emplace(Name);
   if (New)
@@ -195,8 +195,8 @@ NodeId Messages::dequeue(const Twine &Name, const MessageQueue &Q,
              Attrs, Q.Device);
 }
 
-/// Calls \p Function on the device \p There, with results of \p Types. An error
-/// if that is another process than when this session was made.
+/// Calls \p Function on the device \p There, with results of \p Types. The call
+/// fails if another process has the device than when this session was made.
 NodeId Messages::call(const Twine &Name, const std::string &Function,
                       StringRef Types, StringRef There, Endpoint When,
                       StringRef Device) {
@@ -213,7 +213,7 @@ NodeId Messages::call(const Twine &Name, const std::string &Function,
   return add(Name, op::RemoteCall, {Endpoint{Target, 0}, When}, Call, Device);
 }
 
-/// Whether the process of the chief has begun a run: more than 0 if so.
+/// Asks the process of the chief: more than 0 if it has begun a run.
 NodeId Messages::ask(const Twine &Name, Endpoint When, StringRef Device) {
   std::string Function = function("begun_by_chief");
   if (std::string &Text = Functions[Function]; Text.empty()) {
@@ -256,7 +256,7 @@ NodeId Messages::check(const Twine &Name, Endpoint Good, StringRef Why,
              inputsOf({Good, Endpoint{Says, 0}}, After), Assert, Device);
 }
 
-/// The first message of \p Q from \p Low on: its number and its values.
+/// Takes the first message of \p Q from \p Low on: its number and its values.
 SmallVector<Endpoint, 8> Messages::take(const MessageQueue &Q, Endpoint Low) {
   NodeId Queue = queue(Q);
   std::string Types = withNumber(Q.Types);
@@ -303,15 +303,15 @@ SmallVector<Endpoint, 8> Messages::take(const MessageQueue &Q, Endpoint Low) {
   return Taken;
 }
 
-/// \p Value when \p After have run, and, if \p If, \p Copies have the values
-/// of their primaries.
+/// Returns \p Value when \p After have run and, if \p If, \p Copies have the
+/// values of their primaries.
 Endpoint Messages::refresh(const Twine &Name, Endpoint Value, Endpoint If,
                            ArrayRef<NodeId> After, ArrayRef<OwnCopy> Copies) {
   if (Copies.empty())
     return Value;
   NodeId Choice = of(Name, op::Switch, inputsOf({Value, If}, After), P.Own);
   NodeId Taken = of(Name + "/taken", op::Identity, Endpoint{Choice, 1}, P.Own);
-  // By device, those that a function reads.
+  // By device: the copies whose primaries a function reads.
   std::map<std::string, SmallVector<const OwnCopy *, 8>> There;
   std::map<const OwnCopy *, Endpoint> Values;
   for (const OwnCopy &C : Copies)
@@ -374,7 +374,7 @@ MessageQueue Messages::beginQueue(unsigned Worker) const {
   return {"begin_" + std::to_string(Worker), P.Home, ""};
 }
 
-/// Says in \p Q that what is below \p Key is over.
+/// Marks in \p Q that messages below \p Key are over.
 NodeId Messages::mark(const MessageQueue &Q, Endpoint Key) {
   SmallVector<Endpoint, 8> Values{Key};
   for (char Type : Q.Types) {
@@ -387,9 +387,9 @@ NodeId Messages::mark(const MessageQueue &Q, Endpoint Key) {
   return enqueue("mark", Q, Values, {});
 }
 
-/// A number above all before. If the last run did not end, or not even said of
-/// which names it is, or a worker takes part in it that was started again,
-/// those who wait are told that it is over.
+/// Returns a number above all before. Tells waiting workers that the last run
+/// is over, if that did not end, did not record its names, or a restarted
+/// worker takes part in it.
 Endpoint Messages::chiefBegins(unsigned Names, ArrayRef<MessageQueue> Marked) {
   NodeId Zero = constant("zero", 0), One = constant("one", 1),
          First = constant("last_key", LastNumber);
@@ -462,8 +462,8 @@ Endpoint Messages::chiefBegins(unsigned Names, ArrayRef<MessageQueue> Marked) {
           0};
 }
 
-/// The number of the run that the chief has begun. A worker whose last run did
-/// not end takes part in that of the chief once more, unless that is closed.
+/// Returns the number of the run that the chief has begun. A worker whose last
+/// run did not end takes part in the chief's run again, unless that is closed.
 Endpoint Messages::workerBegins(ArrayRef<MessageQueue> Marked) {
   NodeId Zero = constant("zero", 0), One = constant("one", 1),
          First = constant("last_key", LastNumber);
@@ -472,14 +472,14 @@ Endpoint Messages::workerBegins(ArrayRef<MessageQueue> Marked) {
   NodeId Before = find("joined", state(), JoinedKey, Zero, {}, P.Home);
   NodeId Closed = find("closed", state(), constant("closed_key", keyClosed()),
                        Zero, {}, P.Home);
-  // What the chief says, until it is a run that was not yet joined.
+  // Take numbers of the chief until a run that this worker has not joined.
   NodeId Floor = of("over", op::Maximum, {{Before, 0}, {Closed, 0}}, P.Home);
   NodeId Above = of("above", op::Add, {{Floor, 0}, {One, 0}}, P.Home);
   Endpoint Run = take(Q, {Above, 0}).front();
   NodeId Join = insert("join", state(), JoinedKey, Run, {}, P.Home);
   Endpoint Result{of("joins", op::Identity, inputsOf(Run, Join), P.Home), 0};
 
-  // Whether the last run of this process ended.
+  // The record whether the last run of this process ended.
   NodeId Own = table("own_" + std::to_string(P.Mine), P.Own);
   NodeId OwnZero = ints("own_zero", 0, P.Own),
          OwnOne = ints("own_one", 1, P.Own);
@@ -501,7 +501,7 @@ Endpoint Messages::workerBegins(ArrayRef<MessageQueue> Marked) {
   if (!isAtChief()) {
     Asked = {ask("begun_by_chief", Old, P.Home), 0};
     Waits.push_back(Asked.Node);
-    // A chief that was started again has said so before it begins.
+    // A restarted chief has closed the runs before it begins one.
     Closed = find("closed_now", state(), constant("closed_key", keyClosed()),
                   Zero, Asked.Node, P.Home);
   }
@@ -531,19 +531,19 @@ void Messages::begin(unsigned Names, ArrayRef<MessageQueue> Marked,
   } else {
     Number = Run = workerBegins(Marked);
     NodeId Space = ints("spacing", Spacing, P.Home);
-    // First goes out what all else on this worker waits for.
+    // All other nodes of this worker wait for the messages of Started.
     NodeId Part = of("part", op::FloorMod,
                      inputsOf({Run, {Space, 0}}, Started.back()), P.Home);
     Low = {of("number_begin", op::Sub, {Run, {Part, 0}}, P.Home), 0};
   }
-  // A runtime has a Switch where its data is made, and no Identity to bring it
-  // elsewhere.
+  // A runtime runs a Switch where its data is made, and adds no Identity to
+  // bring the data elsewhere.
   if (!Copies.empty())
     Number = refresh("refresh", OwnOpen, CutShort, {Run.Node}, Copies);
   G.setStringAttr(Number.Node, PartAttr, part::Number);
   G.setIntAttr(Number.Node, WorkerAttr, P.Mine);
   G.setIntAttr(Number.Node, WorkersAttr, P.Workers);
-  // The one before the number of the next run is a mark.
+  // The last number before the next run is a mark.
   NodeId Rest = ints("rest", Spacing - 2, P.Home);
   High = {of("number_end", op::Add, {Low, {Rest, 0}}, P.Home), 0};
 }
@@ -554,8 +554,8 @@ static std::string onDevice(StringRef Name, StringRef Device) {
   return Result;
 }
 
-/// \p Which, the number or the least of this run, on \p Device, to which it
-/// goes once.
+/// Returns \p Which, the number or the least number of this run, on \p Device.
+/// It is sent there once.
 Endpoint Messages::on(StringRef Device, Endpoint Which) {
   if (Device == G.device(Which.Node))
     return Which;
@@ -593,8 +593,8 @@ NodeId Messages::numberNear(StringRef Device) const {
   return Run.Node;
 }
 
-/// \p Nodes that something on \p Device waits for, with one in the place of
-/// several that are in the same other task.
+/// Returns \p Nodes for a node on \p Device to wait for, with one node in the
+/// place of several that are in the same other task.
 SmallVector<NodeId, 8> Messages::together(const Twine &Name,
                                           ArrayRef<NodeId> Nodes,
                                           StringRef Device) {

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// What workers give each other: messages in queues, which begin with the number
-// of the run that they belong to, so that a worker may be killed and started
-// again. A run of the chief draws a number, larger than all before, and tells
-// each worker; who takes a message drops what belongs to earlier runs:
+// The exchange of messages between workers. Messages go through queues and
+// begin with the number of their run, so that a worker may be killed and
+// restarted. A run of the chief draws a number, larger than all before, and
+// tells each worker. The receiver of a message drops those of earlier runs:
 //
 //     put = QueueEnqueueV2(q, number, a, b)
 //
@@ -13,35 +13,36 @@
 //     loop: key, a, b = first; while key < low: key, a, b = QueueDequeueV2(q)
 //     get = IdentityN(a, b, ^Assert(key <= high))
 //
-// Numbers are multiples of 1024. A worker that was started again in the middle
-// of a run takes part once more, with the number of the run and 2, 4 and so on.
-// One less is a mark without a value: what is below is over. What a worker
-// takes it puts back, so that the run may be run again; the next run drops it.
+// Numbers are multiples of 1024. A worker that was restarted in the middle of a
+// run takes part again, with the number of the run plus 2, 4 and so on. A
+// number less by one is a mark without a value: messages with lower numbers are
+// over. A worker puts the messages that it takes back, so that the run may be
+// repeated; the next run drops them.
 //
-// What is kept about runs is in a table in the chief's process, so that it ends
-// with it, or on a server, so that a run of a worker needs nothing of the
-// chief's task. Then whoever has to know whether the chief's process is that of
-// the run asks it, by a function, which is called in no other run:
+// The state of runs is in a table in the chief's process, so that it ends with
+// that, or on a server, so that a run of a worker needs nothing of the chief's
+// task. In the second case a worker may have to know if the chief's process is
+// the one of the run. Then it asks that process by a function, which no other
+// run calls:
 //
-//  - A worker that was started again takes part in a run once more if that
-//    process has begun one.
-//  - A session of before the chief was started again does not fail when it
-//  waits
-//    for the chief. It takes a mark of the next run, and who asks then gets an
-//    error that says so, after which MonitoredTrainingSession makes another.
+//   - A restarted worker takes part in a run again if the chief's process has
+//     begun one.
+//   - A session from before a restart of the chief does not fail while it waits
+//     for the chief. It takes a mark of the next run. The question then fails
+//     with an error, after which MonitoredTrainingSession makes another
+//     session.
 //
-// Copies of variables that a worker has end with its process, and a run that
-// was cut short may have written some of them. So the run after that takes them
-// from where the chief has them, before it reads them and after it writes them:
-// if the chief had ended that run already, its updates are in them. A function
-// reads there, too: edges between tasks are messages in runs that need none.
+// Copies of variables on a worker end with its process, and a run that was cut
+// short may have written some of them. So the next run takes their values from
+// the chief's variables, before it reads the copies and after it writes them:
+// if the chief had ended the earlier run, its updates are in there. A function
+// makes these reads too, since edges between tasks are messages in all runs.
 //
-// What crosses from one task to another costs as much as a small message does:
-// the ends of several nodes go together, and what is there already is not sent
-// again.
+// An edge between tasks costs as much as a small message. So the ends of
+// several nodes are sent together, and a value is not sent twice.
 //
-// Who writes such messages and who checks that a file has them write them with
-// this class, and compare. All nodes are in one scope.
+// The pass that writes the messages and the check of its files both write them
+// with this class; the check compares. All nodes are in one scope.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,42 +63,43 @@ namespace graft {
 
 /// A queue from one worker to another.
 struct MessageQueue {
-  std::string Name; ///< In all graphs, without the scope.
+  std::string Name; ///< The same in all graphs, without the scope.
   std::string Device;
-  std::string Types; ///< Of what follows the number, one for each character.
+  std::string Types; ///< The types of the values after the number, a character
+                     ///< each.
 };
 
-/// A variable of a worker that has the value of one elsewhere.
+/// A variable of a worker that has the value of a variable elsewhere.
 struct OwnCopy {
   Endpoint Copy, Primary; ///< Handles, or references.
   std::string Device, PrimaryDevice;
   unsigned Type = DT_INVALID;
   /// A copy may be a handle where its primary is a reference: proxies are.
   bool IsHandle = true, PrimaryIsHandle = true;
-  /// How a function finds the primary; without a name it cannot.
+  /// The name by which a function finds the primary; without one it cannot.
   std::string Container, SharedName;
 };
 
-/// Writes what one worker runs of the exchange of messages.
+/// Writes the part of the exchange of messages that one worker runs.
 class Messages {
 public:
   struct Place {
     unsigned Workers = 1, Mine = 0;
     std::string Chief, Own; ///< The hosts of the chief and of this worker.
-    std::string Home;       ///< Where what is kept about runs is.
-    std::string Scope;      ///< Of all nodes.
+    std::string Home;       ///< The device that keeps the state of runs.
+    std::string Scope;      ///< The scope of all nodes.
   };
   Messages(Graph &G, Place P, NodeId After)
       : G(G), P(std::move(P)), After(After) {}
 
-  /// The number of a run, of \p Names names. \p Marked are queues to which a
-  /// run puts a mark when runs before it did not end: on the chief those to
-  /// each worker. \p Copies are variables of the worker.
+  /// Adds the number of a run, of \p Names names. A run puts a mark into the
+  /// queues \p Marked if runs before it did not end; on the chief these are the
+  /// queues to each worker. \p Copies are variables of the worker.
   void begin(unsigned Names, llvm::ArrayRef<MessageQueue> Marked,
              llvm::ArrayRef<OwnCopy> Copies = {});
-  /// What waits for it runs after the chief has begun the run, and on this
-  /// worker when its copies are right: the number, in the task of \p Device if
-  /// it is there.
+  /// Returns the number, in the task of \p Device if it is there. A node that
+  /// waits for it runs after the chief has begun the run and, on this worker,
+  /// after its copies are up to date.
   NodeId numberNear(llvm::StringRef Device) const;
 
   /// Sends \p Values and the ends of \p Ends after \p After.
@@ -107,36 +109,36 @@ public:
   struct Received {
     NodeId Get = NoNode; ///< Its outputs are the values.
     Endpoint Key;
-    NodeId Back = NoNode; ///< What puts a message back, on a worker.
+    NodeId Back = NoNode; ///< Puts a message back, on a worker.
   };
   /// Takes the message of this run; \p Exact, if given, is the number that it
   /// must have.
   Received get(const MessageQueue &Q, std::optional<Endpoint> Exact);
 
-  /// What each run of the chief runs beside it, to say that this process has
-  /// begun one; NoNode if nobody has to know.
+  /// The node that each run of the chief runs as well, to record that this
+  /// process has begun one; NoNode if no worker asks.
   NodeId here() const { return Here; }
 
   /// Fails unless the messages of worker \p From that have \p Keys have one
   /// number, in a run of name \p Name.
   NodeId same(unsigned Name, unsigned From, llvm::ArrayRef<Endpoint> Keys);
 
-  /// To be run when name \p Name has been run, up to \p After, which writes
+  /// Adds the node that ends a run of name \p Name, after \p After, which write
   /// \p Copies.
   NodeId end(unsigned Name, llvm::ArrayRef<NodeId> After,
              llvm::ArrayRef<OwnCopy> Copies = {});
 
-  /// Serialized FunctionDefs of what was written calls, by name.
+  /// Serialized FunctionDefs that the nodes call, by name.
   const std::map<std::string, std::string> &functions() const {
     return Functions;
   }
 
-  /// Of the chief: says that runs so far are over, for who would take part in
-  /// them once more. For what prepares a session.
+  /// For the preparation of the chief's session: records that all runs so far
+  /// are over, for workers that would take part in them again.
   NodeId close();
 
 private:
-  /// What the table has at which place.
+  /// The keys of the table.
   enum Key : int64_t { LastNumber = 0 };
   int64_t keyStartedAgain(unsigned Worker) const { return Worker; }
   int64_t keyClosed() const { return P.Workers; }
@@ -196,17 +198,17 @@ private:
   Place P;
   NodeId After;
   llvm::StringMap<NodeId> Known; ///< Queues, tables and constants.
-  Endpoint Run; ///< The number of the run, where what is kept about runs is.
-  /// Likewise, but on a worker with copies a number that is there when the run
-  /// has begun and they are right.
+  Endpoint Run;                  ///< The number, where the state of runs is.
+  /// The same, but on a worker with copies a number that is there when the run
+  /// has begun and the copies are up to date.
   Endpoint Number;
   Endpoint Low, High;
   std::vector<NodeId> Brought; ///< The number on other devices.
   NodeId Here = NoNode;
   std::map<std::string, std::string> Functions;
-  Endpoint CutShort; ///< Of a worker: whether the run before this one was.
-  Endpoint OwnOpen;  ///< Likewise, as a number.
-  std::vector<NodeId> Started; ///< To be run by every run.
+  Endpoint CutShort;           ///< On a worker: if its last run was cut short.
+  Endpoint OwnOpen;            ///< The same, as a number.
+  std::vector<NodeId> Started; ///< Nodes that every run has to run.
 };
 
 } // namespace graft

@@ -18,7 +18,7 @@ namespace graft {
 bool leavesVariable(const Graph &G, Use U) {
   StringRef Op = G.opName(U.User);
   const OpDef *Def = G.opDef(U.User);
-  // A merged handle is that of copy 0, and so of the one that there is.
+  // A merged handle is the handle of copy 0, and so of the only variable.
   if (!Def)
     return Op == FromReplicasOp;
   // The value of a reference.
@@ -63,8 +63,8 @@ void markAfter(const Graph &G, std::vector<NodeId> Work,
 
 bool areOrdered(const Graph &G, ArrayRef<NodeId> Updates,
                 function_ref<NodeId(NodeId)> Gate) {
-  // Of each two, one is after the other: so the numbers of those that come
-  // after each are all different.
+  // One of each two updates is after the other, so the numbers of updates after
+  // each are all different.
   SmallVector<bool, 8> Taken(Updates.size());
   for (NodeId U : Updates) {
     if (Updates.size() < 2)

@@ -2,15 +2,15 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A proxy is a variable of each replica that has the value of a shared variable
-// of the input. What belongs to one (all of kind `proxy`):
+// A proxy is a variable on each replica with the value of a shared variable of
+// the input. Its nodes, all of kind `proxy`:
 //
 //     P = VarHandleOp*()                  the proxy of V
-//     RP = ReadVariableOp*(P)             what replicas read in place of V
+//     RP = ReadVariableOp*(P)             the read of V on replicas
 //     W = ReadVariableOp(V, ^U)           the value that the update U left
 //     F = AssignVariableOp*(P, W, ^RP)    the refresh
-//     N = NoOp(^F)                        U and its refresh: what waited for U
-//         or Identity(U, ^F)              waits for N, which has its name
+//     N = NoOp(^F)                        U and its refresh: N has the name of
+//         or Identity(U, ^F)              U, and nodes wait for N instead of U
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,23 +23,23 @@
 
 namespace graft {
 
-/// Whether input \p U.Index of the op, which is a handle or a reference of a
-/// variable, is known not to write it, nor to pass it on to a loop or to what
-/// the op table does not know.
+/// Returns true if the op of \p U, whose input is a handle or a reference of a
+/// variable, is known not to write the variable, nor to pass it on to a loop or
+/// to an op that the op table does not know.
 bool leavesVariable(const Graph &G, Use U);
 
-/// Whether \p N looks up rows of the variable that is its input 0.
+/// Returns true if \p N looks up rows of the variable at its input 0.
 bool looksUpRows(const Graph &G, NodeId N);
 
-/// The proxy of the shared variable \p Var, or NoNode.
+/// Returns the proxy of the shared variable \p Var, or NoNode.
 NodeId proxyOf(const Graph &G, NodeId Var);
 
-/// Marks what comes after \p Work, itself included.
+/// Marks \p Work and all nodes after it.
 void markAfter(const Graph &G, std::vector<NodeId> Work,
                std::vector<bool> &Marked);
 
-/// Whether all of \p Updates, which do more than assign, come one after the
-/// other, where what waits for an update waits for \p Gate(update).
+/// Returns true if all of \p Updates, which do more than assign, come one after
+/// the other. Nodes that wait for an update wait for \p Gate(update).
 bool areOrdered(const Graph &G, llvm::ArrayRef<NodeId> Updates,
                 llvm::function_ref<NodeId(NodeId)> Gate);
 

@@ -11,26 +11,27 @@
 
 namespace graft {
 
-/// What the inputs of an op that draws random numbers are, by index; -1: none.
-/// What is none of these is a parameter of the distribution.
+/// The inputs of an op that draws random numbers, by index; -1: none. Other
+/// inputs are parameters of the distribution.
 struct DrawOperands {
   int Sizes = -1; ///< The shape of the result, or its leading part.
   int Rows = -1;  ///< A parameter for each row, whose axes end that shape.
-  int Seed = -1;  ///< What numbers to draw; else the op has a state.
+  int Seed = -1;  ///< The seed; without one the op has a state.
 };
 
-/// The inputs of \p Op, which has the type rule Random.
+/// Returns the inputs of \p Op, which has the type rule Random.
 DrawOperands drawOperands(llvm::StringRef Op);
 
-/// Whether \p Op is a function of its seed.
+/// Returns true if \p Op computes its numbers from a seed.
 bool isSeededDraw(llvm::StringRef Op);
 
-/// Whether node \p N adds its number to a seed for each replica, which makes it
-/// another seed on each: AddV2(seed, i), i being the slice of Range(0, N, 1),
-/// possibly cast. The seed is its input 0.
+/// Returns true if \p N adds the number of the replica to a seed, so that each
+/// replica has another one: AddV2(seed, i), where i is the slice of Range(0, N,
+/// 1), possibly cast. The seed is its input 0.
 bool offsetsSeed(const Graph &G, NodeId N, unsigned Replicas);
 
-/// \p E, input \p K of node \p N, without such an offset if it is a seed.
+/// Returns \p E, input \p K of node \p N, without such an offset if it is a
+/// seed.
 Endpoint withoutOffset(const Graph &G, NodeId N, unsigned K, Endpoint E,
                        unsigned Replicas);
 

@@ -18,8 +18,8 @@ using namespace llvm;
 
 namespace graft {
 
-/// \p Name, or with the first number behind it, such that no node is called so
-/// and none has it, or what is beneath it, as the attribute \p Key.
+/// Returns \p Name, or \p Name with the first number that makes it free: no
+/// node has it, and no attribute \p Key is that name or a name beneath it.
 static std::string freeFor(const Graph &G, StringRef Name, StringRef Key) {
   auto IsTaken = [&](StringRef Text) {
     if (G.find(Text) != NoNode)
@@ -70,7 +70,7 @@ NodeId StepCount::constant(const Twine &Name, unsigned Type,
   return add(Name, op::Const, Inputs, Attrs);
 }
 
-/// What worker \p Worker sleeps on.
+/// Adds the accumulator on which worker \p Worker sleeps.
 NodeId StepCount::wakeUp(unsigned Worker, StringRef Name, NodeId Control) {
   AttrRun Attrs;
   Attrs.type("dtype", DT_FLOAT)

@@ -2,12 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// How workers that make their steps by themselves stay together: a variable on
-// a server counts the steps of each, and an update waits until the slowest has
-// finished all but `ahead` of those that its worker has.
+// How workers that step on their own stay together. A variable on a server
+// counts the steps of each worker. An update waits until the slowest worker has
+// finished all but `ahead` of the steps of its own worker.
 //
-//     steps = VarHandleOp()                  zeros: steps = 0, before what is
-//                                                   trained gets a first value
+//     steps = VarHandleOp()                  zeros: steps = 0, before trained
+//                                                   variables get first values
 //     gate:   do { lead = steps[mine] - min(steps)
 //             } while (lead >= ahead && sleep())
 //     update = ResourceApplyAdam(.., ^gate)
@@ -15,13 +15,13 @@
 //     train = NoOp(^count, ^wake up the others)
 //             count: steps[mine] += 1, ^train/step, ^gate
 //
-// A step that is counted has been let through, whether or not a conditional
-// made an update in it: so own steps are never more than `ahead` above the
-// least. What a worker sleeps on is an accumulator, since many calls to wake up
-// are no more than one.
+// A counted step has passed the gate, even if a conditional made no update in
+// it. So a worker's own steps are never more than `ahead` above the least. A
+// worker sleeps on an accumulator, since many wake-up calls are no more than
+// one there.
 //
-// Who writes it and who checks that a file has it write it with this class, and
-// compare.
+// The pass that writes this form and the check of its files both write it with
+// this class; the check compares.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,17 +35,17 @@
 
 namespace graft {
 
-/// Writes what one worker runs to count its steps and to wait for others.
+/// Writes the nodes by which one worker counts its steps and waits for others.
 class StepCount {
 public:
   struct Place {
     unsigned Workers = 1, Mine = 0;
-    int64_t Ahead = 0;  ///< How many steps a worker may be ahead.
-    std::string Name;   ///< Of the variable, in all graphs.
-    std::string Frame;  ///< Of the loop that waits.
-    std::string Server; ///< Where all of it is.
+    int64_t Ahead = 0;  ///< The steps that a worker may be ahead.
+    std::string Name;   ///< The name of the variable, in all graphs.
+    std::string Frame;  ///< The frame of the loop that waits.
+    std::string Server; ///< The device of all nodes.
   };
-  /// Names that nothing in \p G has, the same for each worker.
+  /// Return names that no node of \p G has, the same for each worker.
   static std::string freeName(const Graph &G);
   static std::string freeFrame(const Graph &G);
 
@@ -53,11 +53,11 @@ public:
   StepCount(Graph &G, Place P, NodeId After);
 
   NodeId steps() const { return Steps; }
-  /// What gives the variables that are trained first values waits for it.
+  /// Initial assignments of the trained variables wait for it.
   NodeId zeros() const { return Zeros; }
-  /// What writes a gradient waits for it.
+  /// Writes of gradients wait for it.
   NodeId gate() const { return Gate; }
-  /// Counts the steps of \p N, whose name goes to the node that is returned.
+  /// Counts the steps of \p N, whose name goes to the returned node.
   NodeId end(NodeId N);
 
 private:

@@ -32,8 +32,8 @@ std::string freeScope(const Graph &G) {
     if (Def && Def->hasSharedName())
       Take(G.stringAttr(N, "shared_name").value_or(""));
   }
-  // Functions are called after the scope.
-  constexpr unsigned LibraryField = 2; // Of a GraphDef.
+  // Names of functions begin with the scope.
+  constexpr unsigned LibraryField = 2; // In a GraphDef.
   tensorflow::FunctionDefLibrary Library;
   Library.ParseFromString(G.otherField(LibraryField));
   auto IsFree = [&](const std::string &Scope) {

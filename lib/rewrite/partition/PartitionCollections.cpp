@@ -2,11 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// In the place of a VariableDef of a variable in parts there is one for each
-// part, as TensorFlow writes those of a PartitionedVariable: with the slice
-// that it is of which key, so that a Saver that is built after the import
-// writes the same checkpoints. So it is with a variable that a collection of
-// tensors names.
+// Replaces the VariableDef of a partitioned variable by one for each part, as
+// TensorFlow writes those of a PartitionedVariable: each states its slice and
+// its key. So a Saver that is built after the import writes the same
+// checkpoints. Collections of tensors that name the variable then name its
+// parts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,8 +38,8 @@ void PartitionEditor::keepNamed() {
       keep(Info.name());
 }
 
-/// A tensor with the value of part \p Part, by the declared read \p Snapshot of
-/// the variable.
+/// Returns a node with the value of part \p Part. \p Snapshot is the read that
+/// the VariableDef declares.
 NodeId PartitionEditor::snapshotOf(const PartitionedVariable &Of,
                                    StringRef Snapshot, unsigned Part) {
   auto Declared = G.findEndpoint(Snapshot);
@@ -64,7 +64,7 @@ NodeId PartitionEditor::snapshotOf(const PartitionedVariable &Of,
   return Own->second[Part];
 }
 
-/// The node of the variable that the VariableDef \p Bytes declares.
+/// Returns the name of the variable that the VariableDef \p Bytes declares.
 static StringRef declaredName(StringRef Bytes) {
   StringRef Name;
   wire::Field F;
@@ -75,7 +75,7 @@ static StringRef declaredName(StringRef Bytes) {
   return Name.split(':').first;
 }
 
-/// The variable that an entry of a collection of tensors is, if that has parts.
+/// Returns the partitioned variable that an entry of a tensor collection names.
 static const PartitionedVariable *
 variableNamed(const StringMap<const PartitionedVariable *> &ByName,
               StringRef Name) {
@@ -110,7 +110,7 @@ void PartitionEditor::declareParts() {
     if (Collection.kind_case() != tensorflow::CollectionDef::kBytesList)
       continue;
     for (const std::string &Bytes : Collection.bytes_list().value()) {
-      // Other collections hold other messages, which have no such name here.
+      // Collections of other messages do not yield the name of a variable here.
       const PartitionedVariable *Of = ByName.lookup(declaredName(Bytes));
       tensorflow::VariableDef V;
       if (Of && !V.ParseFromString(Bytes))

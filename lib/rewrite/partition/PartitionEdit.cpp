@@ -16,7 +16,7 @@ using namespace llvm;
 
 namespace graft {
 
-/// `w 10 4 0,5:0,4`: as TensorFlow writes slices, after a name.
+/// Returns `w 10 4 0,5:0,4`: a name and a slice as TensorFlow writes it.
 static std::string sliceText(const Graph &G, const PartitionedVariable &Of,
                              unsigned Part) {
   std::string Text = G.name(Of.Var).str(), Slice;
@@ -60,7 +60,7 @@ void PartitionEditor::makeParts(const PartitionedVariable &Of) {
   Clones[Of.Var] = std::move(Parts);
 }
 
-/// The clones of \p Alias are there: the users that waited for them can go on.
+/// Marks users of \p Alias as ready if no other clones are missing for them.
 void PartitionEditor::finish(NodeId Alias) {
   for (Use U : G.uses(Alias)) {
     if (!G.isData(U) || !Plan.find(G.input(U)))
@@ -152,7 +152,7 @@ void PartitionEditor::rewriteUser(NodeId N) {
   case PartitionedUse::Effect:
     return rewriteEffect(N, *Of);
   case PartitionedUse::Value:
-    // Entries of a saver take the parts themselves.
+    // Entries of a saver read the parts themselves.
     if (!isSaved(N))
       readValues(N);
     return;
@@ -171,8 +171,8 @@ void PartitionEditor::cloneAlias(NodeId N, const PartitionedVariable &Of) {
   finish(N);
 }
 
-/// Reads of the parts that run when \p N, which reads or looks at the whole
-/// value, would.
+/// Adds reads of the parts that run when \p N, which reads the value or only
+/// its shape, would run.
 PartitionEditor::Nodes
 PartitionEditor::partReads(NodeId N, const PartitionedVariable &Of) {
   Nodes Parts;
@@ -203,8 +203,8 @@ void PartitionEditor::rewriteRead(NodeId N, const PartitionedVariable &Of) {
   PartReads[N] = std::move(Parts);
 }
 
-/// What a read for input \p Index of \p N waits for, so that it runs when \p N
-/// would: all other inputs.
+/// Returns the control inputs with which a read for input \p Index of \p N runs
+/// when \p N would: all other inputs.
 SmallVector<Endpoint, 8> PartitionEditor::waitsOf(NodeId N,
                                                   unsigned Index) const {
   SmallVector<Endpoint, 8> Waits;
@@ -216,8 +216,8 @@ SmallVector<Endpoint, 8> PartitionEditor::waitsOf(NodeId N,
   return Waits;
 }
 
-/// Users of \p N, an Identity of a reference, that run after an update read the
-/// value of that time: see PartitionPlan::isAfterUpdate.
+/// Has users of \p N, an Identity of a reference, that run after an update read
+/// the value at that time: see PartitionPlan::isAfterUpdate.
 void PartitionEditor::readLate(NodeId N, const PartitionedVariable &Of) {
   for (Use U : G.uses(N)) {
     if (!G.isData(U) || !Plan.isAfterUpdate(U.User) ||
@@ -243,8 +243,8 @@ void PartitionEditor::readLate(NodeId N, const PartitionedVariable &Of) {
   }
 }
 
-/// What takes references of cut variables for their values reads them first:
-/// at the time at which it runs.
+/// Has \p N, which uses references of partitioned variables as values, read the
+/// parts at the time at which it runs.
 void PartitionEditor::readValues(NodeId N) {
   for (unsigned I = 0; I < G.node(N).NumData; ++I) {
     Endpoint E = G.input(N, I);
@@ -289,7 +289,7 @@ void PartitionEditor::rewriteEffect(NodeId N, const PartitionedVariable &Of) {
   become(N, op::NoOp, Waits, {});
 }
 
-/// A lookup that no part can do for itself looks at the whole value.
+/// Rewrites a lookup that has no form for a part: it reads the whole value.
 void PartitionEditor::rewriteDenseLookup(NodeId N,
                                          const PartitionedVariable &Of) {
   AttrRun Read;
@@ -314,7 +314,7 @@ void PartitionEditor::rewriteDenseLookup(NodeId N,
   become(N, op::GatherV2, {Whole, Ids, Axis}, Attrs);
 }
 
-/// \p N, which asks for the shape, gets the constant that it is.
+/// Turns \p N, which returns the shape, into a constant.
 void PartitionEditor::becomeShape(NodeId N, const PartitionedVariable &Of,
                                   StringRef TypeAttr) {
   unsigned Type = G.typeAttr(N, TypeAttr).value_or(DT_INT32);
@@ -329,7 +329,7 @@ void PartitionEditor::becomeShape(NodeId N, const PartitionedVariable &Of,
   become(N, op::Const, Waits, Attrs);
 }
 
-/// One update for each part; the old name stands for all of them.
+/// Adds an update of each part; the old name stands for all of them.
 void PartitionEditor::rewriteUpdate(NodeId N) {
   readValues(N);
   const UpdateDef Def = Vars.update(G, N);
@@ -361,7 +361,7 @@ void PartitionEditor::rewriteUpdate(NodeId N) {
     Waits.push_back({Parts.back(), ControlPort});
   }
   Clones[N] = std::move(Parts);
-  // Who reads the reference that it returned reads those of the parts.
+  // Users of the reference that it returns use those of the parts.
   bool IsAlias = Vars.variableOf({N, 0}) != NoNode;
   if (IsAlias)
     finish(N);
@@ -371,7 +371,7 @@ void PartitionEditor::rewriteUpdate(NodeId N) {
   become(N, op::NoOp, Waits, {});
 }
 
-/// Variables, and what passed them on, have no data users any more.
+/// Removes variables and their aliases, which have no data users any more.
 void PartitionEditor::removeOld() {
   for (NodeId N : Leftover)
     if (!G.hasUses(N))

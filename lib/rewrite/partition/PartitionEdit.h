@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rewrites every user of the variables of a PartitionPlan. From a variable on,
-// each node that passes it on gets one clone for each part, and its users are
-// rewritten once the clones of all variables that they use are there.
+// Rewrites every user of the variables of a PartitionPlan. Each node that
+// passes a variable on gets one clone for each part. A user is rewritten when
+// the clones of all variables that it uses exist.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,21 +30,21 @@ public:
                   const PartitionPlan &Plan)
       : M(M), G(M.graph()), Vars(Vars), Plan(Plan) {}
 
-  /// Says that somebody asks for the tensor \p Name, as for those that
-  /// collections and signatures name: it stays one.
+  /// Keeps the tensor \p Name whole, because a user may fetch it. Tensors that
+  /// collections and signatures name are kept anyway.
   void keep(llvm::StringRef Name);
   void run();
 
 private:
   using Nodes = llvm::SmallVector<NodeId, 8>;
 
-  /// An entry of a SaveV2 that is the value of a variable.
+  /// An entry of a SaveV2 whose value is that of a variable.
   struct SavedEntry {
-    unsigned Index;                ///< Of the entry.
+    unsigned Index;                ///< The position of the entry.
     const PartitionedVariable *Of; ///< The variable.
     Endpoint From;                 ///< A reference, or a read.
   };
-  /// An output of a RestoreV2 that only gives a variable its value.
+  /// An output of a RestoreV2 that only an assignment of a variable reads.
   struct RestoredEntry {
     unsigned Index;
     const PartitionedVariable *Of;
@@ -55,29 +55,29 @@ private:
   // Nodes (PartitionNodes.cpp)
   //===--------------------------------------------------------------------===//
 
-  /// A new node `<Of's name>/<Suffix>`, on the device of \p Of and behind it.
+  /// Adds a node `<Of's name>/<Suffix>` behind \p Of, on its device.
   NodeId add(NodeId Of, const llvm::Twine &Suffix, llvm::StringRef Op,
              llvm::ArrayRef<Endpoint> Inputs, const AttrRun &Attrs);
-  /// \p Of for part \p Part, under \p Name.
+  /// Adds a copy of \p Of for part \p Part, under \p Name.
   NodeId clone(NodeId Of, const llvm::Twine &Name, unsigned Part,
                llvm::ArrayRef<Endpoint> Inputs);
-  /// \p Of for part \p Part, with the parts of what it uses in place.
+  /// Does the same, and replaces partitioned inputs by their part.
   NodeId cloneForPart(NodeId Of, const llvm::Twine &Name, unsigned Part);
-  /// Makes \p N another op. Attributes of the old one go, other than `_class`.
+  /// Turns \p N into another op. Drops its attributes, other than `_class`.
   void become(NodeId N, llvm::StringRef Op, llvm::ArrayRef<Endpoint> Inputs,
               const AttrRun &Attrs);
-  /// The same for what has the value of \p N.
+  /// Turns \p N into an Identity of \p Value.
   void becomeIdentity(NodeId N, Endpoint Value, unsigned Type);
-  /// \p Handle or reference of a cut variable, of part \p Part.
+  /// Returns part \p Part of \p Handle, a handle or reference.
   Endpoint partOf(Endpoint Handle, unsigned Part) const {
     return {Clones.find(Handle.Node)->second[Part], Handle.Port};
   }
-  /// The clone of \p Read, a read of \p Of, that reads part \p Part is called
-  /// after the part where \p Read is called after the variable.
+  /// Returns the name of the clone of \p Read, a read of \p Of, for part
+  /// \p Part: that of the part replaces that of the variable in it.
   std::string readName(const PartitionedVariable &Of, NodeId Read,
                        unsigned Part) const;
-  /// What `constant` nodes wait for, so that they run where \p Handle is
-  /// there: nothing outside of conditionals and loops.
+  /// Sets the control input of `constant` nodes, so that they run in the
+  /// conditional or loop of \p Handle: none outside of these.
   void enterContext(Endpoint Handle);
   NodeId constant(NodeId Of, const llvm::Twine &Suffix, unsigned Type,
                   llvm::ArrayRef<int64_t> Shape,
@@ -95,7 +95,7 @@ private:
                 int64_t Axis);
   NodeId split(NodeId Of, Endpoint Value, unsigned Type,
                llvm::ArrayRef<int64_t> Sizes, int64_t Axis);
-  /// Names in `_class` of variables, and of what passed them on.
+  /// Replaces names of variables and their aliases in `_class`.
   void renameClasses();
   std::string classFor(llvm::StringRef Entry, unsigned Part) const;
 
@@ -124,26 +124,26 @@ private:
   // Rows (PartitionRows.cpp)
   //===--------------------------------------------------------------------===//
 
-  /// Which part has the row of each index, and which row it is there.
+  /// For each index, the part that has its row, and the row in that part.
   struct Route {
     Endpoint Flat, Part, Local;
-    unsigned Type; ///< Of the indices.
+    unsigned Type; ///< The type of the indices.
   };
   Route route(NodeId N, Endpoint Ids, const PartitionedVariable &Of);
   Endpoint partition(NodeId N, const llvm::Twine &Suffix, Endpoint Data,
                      Endpoint Part, unsigned Type,
                      const PartitionedVariable &Of);
-  /// Makes the lookup \p N one of the parts, which \p Params are.
+  /// Rewrites the lookup \p N to read the parts \p Params.
   void rewriteLookup(NodeId N, const PartitionedVariable &Of,
                      llvm::ArrayRef<Endpoint> Params);
-  /// The gradients and indices of each part for the sparse update \p N.
+  /// Returns the gradients and indices of each part for the sparse update \p N.
   void splitRows(NodeId N, const PartitionedVariable &Of,
                  llvm::SmallVectorImpl<Endpoint> &Values,
                  llvm::SmallVectorImpl<Endpoint> &Ids);
-  /// Whether \p U looks up rows along the axis that is cut.
+  /// Returns true if \p U looks up rows along the partitioned axis.
   bool isLookup(Use U, const PartitionedVariable &Of) const;
-  /// Users of the read \p N, all of which look up rows along the axis that is
-  /// cut, or ask for the shape. Nothing if there are others.
+  /// Returns the users of the read \p N if all of them look up rows along the
+  /// partitioned axis or read the shape; else none.
   llvm::SmallVector<NodeId, 4> lookupsOf(NodeId N,
                                          const PartitionedVariable &Of) const;
 
@@ -155,7 +155,7 @@ private:
   struct SaverEntries {
     std::vector<std::string> Names, Slices;
   };
-  /// By entry, the variable that is cut.
+  /// The partitioned variable of each entry.
   using EntryMap = llvm::SmallDenseMap<unsigned, const PartitionedVariable *>;
 
   SaverEntries *entriesOf(NodeId N);
@@ -167,7 +167,7 @@ private:
   void expandEntries(NodeId N, const EntryMap &Of);
   void rewriteRestores();
   void rewriteSaves();
-  /// Whether \p N is a saver, or passes a value on to one, and takes parts.
+  /// Returns true if \p N is a saver of parts, or passes a value on to one.
   bool isSaved(NodeId N) const {
     return Saved.contains(N) || PassedOn.contains(N);
   }
@@ -188,26 +188,26 @@ private:
   const VariableIndex &Vars;
   const PartitionPlan &Plan;
 
-  llvm::DenseMap<NodeId, Nodes> Clones;    ///< By alias or update, per part.
-  llvm::DenseMap<NodeId, Nodes> PartReads; ///< By read, per part.
-  llvm::DenseMap<NodeId, Nodes> OwnReads;  ///< By variable, reads that are new.
-  llvm::DenseMap<NodeId, NodeId> SplitOf;  ///< By update, what cuts its value.
-  llvm::DenseMap<NodeId, unsigned> Pending; ///< By user: variables to come.
-  llvm::StringMap<NodeId> Gone;             ///< By name, what was removed.
-  llvm::DenseSet<NodeId> Kept; ///< Nodes whose output is asked for.
+  llvm::DenseMap<NodeId, Nodes> Clones;     ///< By alias or update, per part.
+  llvm::DenseMap<NodeId, Nodes> PartReads;  ///< By read, per part.
+  llvm::DenseMap<NodeId, Nodes> OwnReads;   ///< By variable, new reads.
+  llvm::DenseMap<NodeId, NodeId> SplitOf;   ///< By update, the split.
+  llvm::DenseMap<NodeId, unsigned> Pending; ///< By user: missing variables.
+  llvm::StringMap<NodeId> Gone;             ///< Removed nodes by name.
+  llvm::DenseSet<NodeId> Kept;              ///< Nodes that may be fetched.
   std::vector<NodeId> Ready, Old;
-  /// The node that constants wait for.
+  /// The node for which constants wait.
   NodeId Context = NoNode;
   llvm::DenseMap<std::pair<NodeId, uint32_t>, NodeId> Contexts;
 
   llvm::MapVector<NodeId, llvm::SmallVector<SavedEntry, 4>> Saved;
   llvm::MapVector<NodeId, llvm::SmallVector<RestoredEntry, 4>> Restored;
   llvm::DenseMap<NodeId, std::unique_ptr<SaverEntries>> Entries;
-  /// By RestoreV2, how often each output is used.
+  /// By RestoreV2, the number of uses of each output.
   llvm::DenseMap<NodeId, llvm::DenseMap<uint32_t, unsigned>> RestoreUses;
   llvm::DenseSet<NodeId> PassedOn; ///< Identities in front of savers.
   std::vector<NodeId> Leftover;    ///< Identities behind a RestoreV2.
-  /// By assignment, the values of the parts where they come from a checkpoint.
+  /// By assignment from a checkpoint, the values of the parts.
   llvm::DenseMap<NodeId, llvm::SmallVector<Endpoint, 8>> PartValues;
 };
 

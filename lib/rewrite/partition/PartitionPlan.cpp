@@ -1,4 +1,4 @@
-//===- lib/rewrite/partition/PartitionPlan.cpp - which are cut, how -------===//
+//===- lib/rewrite/partition/PartitionPlan.cpp - what to partition --------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -43,8 +43,8 @@ PartitionedUse classifyUse(const Graph &G, const VariableIndex &Vars, Use U) {
         .Case(op::ResourceGatherNd, PartitionedUse::DenseLookup)
         .Case(op::VariableShape, PartitionedUse::Shape)
         .Default(PartitionedUse::Unknown);
-  // What takes a reference in place and is none of the above is not known. A
-  // Merge does not wait for all that it reads.
+  // Other ops that use a reference in place are unknown. A Merge does not wait
+  // for all of its inputs.
   if (!G.opDef(U.User) || G.isRefInput(U.User, U.Index) || Op == op::Merge)
     return PartitionedUse::Unknown;
   return Op == op::Identity ? PartitionedUse::Read : PartitionedUse::Value;
@@ -102,9 +102,9 @@ bool PartitionPlan::add(NodeId Var, const Partition &Cut, NodeId Leader) {
   return true;
 }
 
-/// The other variables of \p Update are cut like \p Of.
+/// Partitions the other variables of \p Update like \p Of.
 bool PartitionPlan::addSlotsOf(NodeId Update, const PartitionedVariable &Of) {
-  // add() may move what Of refers to.
+  // add() may reallocate Of.
   Partition Cut = Of.Cut;
   SmallVector<int64_t, 4> Shape = Of.Shape;
   NodeId Var = Of.Var, Leader = Of.Leader;
@@ -138,8 +138,7 @@ bool PartitionPlan::addSlots(NodeId Var) {
   return Good;
 }
 
-/// Whether \p E is brought into the shape \p Shape, as savers with `reshape`
-/// do.
+/// Returns true if \p E is reshaped to \p Shape, as savers with `reshape` do.
 static bool hasShape(const Graph &G, Endpoint E, ArrayRef<int64_t> Shape) {
   if (!G.isOp(E.Node, op::Reshape))
     return false;
@@ -147,7 +146,7 @@ static bool hasShape(const Graph &G, Endpoint E, ArrayRef<int64_t> Shape) {
   return To && To->HasInts && ArrayRef<int64_t>(To->Ints) == Shape;
 }
 
-/// Refuses the users of \p Of that nothing is known to do with parts.
+/// Reports users of \p Of that have no partitioned form.
 bool PartitionPlan::check(const PartitionedVariable &Of) {
   bool Good = true;
   auto Refuse = [&](NodeId N, const Twine &Why) {
@@ -191,8 +190,8 @@ bool PartitionPlan::check(const PartitionedVariable &Of) {
   return Good;
 }
 
-/// Warns where the memory of \p Of, which \p Read gives, is passed on to what
-/// runs after an update.
+/// Warns if the memory of \p Of is passed on from \p Read to an op that runs
+/// after an update.
 void PartitionPlan::checkViews(NodeId Read, const PartitionedVariable &Of) {
   NodeId View = Late.lateView(Read);
   if (View != NoNode)
@@ -205,7 +204,7 @@ void PartitionPlan::checkViews(NodeId Read, const PartitionedVariable &Of) {
 }
 
 bool PartitionPlan::complete() {
-  // Slots are added behind, and may have slots of their own.
+  // Slots are appended, and may have slots of their own.
   for (size_t I = 0; I < Cuts.size();)
     if (!addSlots(Cuts[I++].Var))
       return false;

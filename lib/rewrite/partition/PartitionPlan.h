@@ -15,68 +15,69 @@
 
 namespace graft {
 
-/// One variable that is cut into parts.
+/// A variable that is partitioned.
 struct PartitionedVariable {
   NodeId Var = NoNode;
   std::string Name;
-  NodeId Leader = NoNode; ///< The variable that was asked for: slots follow it.
+  NodeId Leader = NoNode; ///< The variable of the request; slots follow it.
   Partition Cut;
   unsigned Type = DT_INVALID;
   llvm::SmallVector<int64_t, 4> Shape;
-  llvm::SmallVector<int64_t, 8> Offsets; ///< Where each part begins.
+  llvm::SmallVector<int64_t, 8> Offsets; ///< The first index of each part.
 
   unsigned parts() const { return static_cast<unsigned>(Cut.Sizes.size()); }
   unsigned rank() const { return static_cast<unsigned>(Shape.size()); }
-  /// The axis counted from the last one, -1: the same in what has more axes in
-  /// front.
+  /// The axis counted from the end, -1 for the last: the same for tensors with
+  /// more leading axes.
   int64_t axisFromEnd() const {
     return static_cast<int64_t>(Cut.Axis) - static_cast<int64_t>(rank());
   }
 };
 
-/// What an op does with a variable, as far as parts are concerned.
+/// The uses of a variable that differ in how they are partitioned.
 enum class PartitionedUse : uint8_t {
   Alias,       ///< Passes the handle or reference on.
   Update,      ///< Changes every element, or rows.
-  Read,        ///< Gives the value.
-  Lookup,      ///< Gives rows: ResourceGather.
-  DenseLookup, ///< Reads a handle in a way that takes the whole value.
+  Read,        ///< Returns the value.
+  Lookup,      ///< Returns rows: ResourceGather.
+  DenseLookup, ///< Looks up rows in the whole value of a handle.
   Shape,       ///< VariableShape.
-  Initialized, ///< Whether there is a value.
-  Effect,      ///< Is done to each part: DestroyResourceOp.
-  Value,       ///< Takes a reference for its value.
+  Initialized, ///< Tests for initialization.
+  Effect,      ///< Acts on each part: DestroyResourceOp.
+  Value,       ///< Uses a reference as a value.
   Unknown,
 };
 
-/// What \p U does with the handle or reference of a variable.
+/// Returns the use that \p U makes of a handle or reference of a variable.
 PartitionedUse classifyUse(const Graph &G, const VariableIndex &Vars, Use U);
 
-/// The variables that are cut: those that were asked for, and the slots of
-/// their shape that some op updates together with one of them. Everything that
-/// cannot be cut is refused here, before any edit.
+/// The variables that are partitioned: those that were added, and slots of the
+/// same shape that an op updates together with one of them. It reports every
+/// use that has no partitioned form before any edit.
 class PartitionPlan {
 public:
   PartitionPlan(const Graph &G, const VariableIndex &Vars,
                 DiagnosticEngine &Diags)
       : G(G), Vars(Vars), Diags(Diags), Late(G, Vars) {}
 
-  /// Asks for parts of \p Var. False after an error.
+  /// Adds \p Var. Returns false after an error.
   bool add(NodeId Var, const Partition &Cut) { return add(Var, Cut, Var); }
-  /// Adds slots and looks at all users. False after an error.
+  /// Adds slots and checks all users. Returns false after an error.
   bool complete();
 
   llvm::ArrayRef<PartitionedVariable> variables() const { return Cuts; }
-  /// The variable that \p E is the handle or reference of, if it is cut.
+  /// Returns the partitioned variable whose handle or reference \p E is, or
+  /// null.
   const PartitionedVariable *find(Endpoint E) const {
     NodeId Var = Vars.variableOf(E);
     auto It = Var == NoNode ? Index.end() : Index.find(Var);
     return It == Index.end() ? nullptr : &Cuts[It->second];
   }
-  /// Whether \p N runs after an update of a reference that is cut. What it
-  /// reads through an Identity of the reference is then the value of that time,
-  /// not of the time at which the Identity ran.
+  /// Returns true if \p N runs after an update of a partitioned reference.
+  /// Through an Identity of the reference, it then reads the value at that
+  /// time, not at the time at which the Identity ran.
   bool isAfterUpdate(NodeId N) const { return Late.isLate(N); }
-  /// The variable \p Var, if it is cut.
+  /// Returns the partitioned variable \p Var, or null.
   const PartitionedVariable *findVariable(NodeId Var) const {
     auto It = Index.find(Var);
     return It == Index.end() ? nullptr : &Cuts[It->second];

@@ -2,15 +2,15 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// An index says which part has its row, and which row it is there:
+// An index determines the part that has its row, and the row in that part:
 //
 //     flat = Reshape(ids, [-1])
 //     part = flat / size, or the number of parts that begin at or before it
 //     local = flat - offsets[part]
 //
-// DynamicPartition keeps the order of what goes to one part, so repeated
-// indices stay in order; the numbers of the places in `flat`, sent the same
-// way, say where the rows of each part go in the result.
+// DynamicPartition keeps the order of the rows of a part, so repeated indices
+// stay in order. Positions in `flat` are routed in the same way and tell where
+// the rows of each part go in the result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -200,7 +200,7 @@ PartitionEditor::lookupsOf(NodeId N, const PartitionedVariable &Of) const {
     Looks |= IsLookup;
     Found.push_back(U.User);
   }
-  // The shape alone is no reason.
+  // A read of the shape alone needs no rewrite.
   if (!Looks)
     Found.clear();
   return Found;

@@ -2,16 +2,16 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// An entry of SaveV2 or RestoreV2 that is a variable in parts becomes one for
-// each part, with the key of the variable and the slice that the part is, so
-// that checkpoints stay those of the whole variable:
+// An entry of SaveV2 or RestoreV2 for a partitioned variable becomes one for
+// each part, with the key of the variable and the slice of the part. So
+// checkpoints stay those of the whole variable:
 //
 //     SaveV2(.., ["w"], [""], w)  →  SaveV2(.., ["w", "w"],
 //                                        ["10 4 0,5:0,4", "10 4 5,5:0,4"],
 //                                        w/part_0, w/part_1)
 //
-// An entry that is a slice of a larger variable already is cut further. Savers
-// of other forms read and write the whole value, like everybody.
+// An entry for a slice of a larger variable is cut further. Savers of other
+// forms read and write the whole value, like all other users.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,8 +31,8 @@ namespace {
 /// Inputs of SaveV2 in front of the tensors.
 constexpr unsigned SaveArgs = 3;
 
-/// The strings of the constant vector \p N; nothing if it is not one, or is
-/// written in an unusual form.
+/// Returns the strings of the constant vector \p N; nullopt if it is not one or
+/// has an unusual encoding.
 std::optional<std::vector<std::string>> stringVector(const Graph &G, NodeId N) {
   if (!G.isOp(N, op::Const) || G.typeAttr(N, "dtype") != unsigned(DT_STRING))
     return std::nullopt;
@@ -69,13 +69,13 @@ std::string encodeStringVector(ArrayRef<std::string> Strings) {
   return Value;
 }
 
-/// What a checkpoint says of a slice: the whole shape, and the part of it.
+/// A slice in a checkpoint: the shape of the whole, and the part of it.
 struct Slice {
   SmallVector<int64_t, 4> Shape, Offsets, Sizes;
 };
 
-/// The slice that \p Text is: of the whole of \p Of where it is empty. Nothing
-/// if it does not have the shape of \p Of.
+/// Parses \p Text as a slice; empty is the whole of \p Of. Returns nullopt if
+/// the slice does not have the shape of \p Of.
 std::optional<Slice> parseSlice(StringRef Text, const PartitionedVariable &Of) {
   Slice S;
   if (Text.empty()) {
@@ -131,7 +131,7 @@ PartitionEditor::SaverEntries *PartitionEditor::entriesOf(NodeId N) {
   return It->second.get();
 }
 
-/// Whether entry \p Index of the saver or restorer \p N can be cut like \p Of.
+/// Returns true if the slice of entry \p Index of \p N can be cut like \p Of.
 bool PartitionEditor::canExpand(NodeId N, unsigned Index,
                                 const PartitionedVariable &Of) {
   SaverEntries *Its = entriesOf(N);
@@ -139,8 +139,8 @@ bool PartitionEditor::canExpand(NodeId N, unsigned Index,
          parseSlice(Its->Slices[Index], Of);
 }
 
-/// Notes the entries of savers that \p Value is, and whether all its users
-/// are such.
+/// Records the entries of savers whose value is \p Value. Returns true if it
+/// has no other users.
 bool PartitionEditor::findSavedFrom(Endpoint Value, Endpoint From,
                                     const PartitionedVariable &Of) {
   bool All = true;
@@ -175,7 +175,7 @@ void PartitionEditor::findSaved(const PartitionedVariable &Of) {
     findSavedFrom(Value, Value, Of);
     if (Kind != PartitionedUse::Read)
       continue;
-    // A place in front of the saver.
+    // A device copy in front of the saver.
     for (Use U : G.uses(Value.Node))
       if (U.Index == 0 && G.isOp(U.User, op::Identity) &&
           G.node(U.User).NumInputs == 1 && G.hasUses(U.User) &&
@@ -184,7 +184,7 @@ void PartitionEditor::findSaved(const PartitionedVariable &Of) {
   }
 }
 
-/// Notes the outputs of RestoreV2 of which \p Of is assigned all.
+/// Records the outputs of RestoreV2 that only an assignment of \p Of reads.
 void PartitionEditor::findRestored(const PartitionedVariable &Of) {
   SmallVector<NodeId, 4> Assigns;
   Vars.forEachUse(G, Of.Var, [&](Use U) {
@@ -220,8 +220,8 @@ void PartitionEditor::findRestored(const PartitionedVariable &Of) {
   }
 }
 
-/// Gives the saver or restorer \p N an entry for each part of the variable of
-/// each entry in \p Of.
+/// Replaces each entry of the saver or restorer \p N that is in \p Of by one
+/// for each part of its variable.
 void PartitionEditor::expandEntries(NodeId N, const EntryMap &Of) {
   SaverEntries &Its = *entriesOf(N);
   std::vector<std::string> Names, Slices;
