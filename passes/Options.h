@@ -41,12 +41,11 @@ struct AssignStrategyOptions : PassOptions {
                              /*Least=*/1};
   Option<unsigned> GroupSize{
       *this, "group-size",
-      "How many variables' gradients are reduced as one group",
+      "The number of variables whose gradients are reduced as one group",
       BuilderOptions().GroupSize,
       /*Least=*/1};
-  Option<Synchronizer::SpecType> Spec{*this, "spec",
-                                      "How collectives work: auto, nccl or "
-                                      "ring"};
+  Option<Synchronizer::SpecType> Spec{
+      *this, "spec", "The implementation of collectives: auto, nccl or ring"};
   Option<Synchronizer::CompressorType> Compressor{
       *this, "compressor",
       "Compressor of all-reduced gradients: none, fp16, bf16, fp16-ef or "
@@ -57,9 +56,10 @@ struct AssignStrategyOptions : PassOptions {
   Option<Strings> Servers{*this, "servers",
                           "The devices of parameter servers; else the hosts of "
                           "the replicas"};
-  Option<std::string> Emit{*this, "emit",
-                           "Write what the strategy decides of each variable "
-                           "to this file; text when it ends in .pbtxt"};
+  Option<std::string> Emit{
+      *this, "emit",
+      "Write the strategy of each variable to this file; text if it ends in "
+      ".pbtxt"};
 
   // The contents of the files, if they were read already.
   std::shared_ptr<const StrategyRecord> Record;
@@ -98,9 +98,9 @@ struct AssignWorkersOptions : PassOptions {
 struct FuseReductionsOptions : PassOptions {
   Option<uint64_t> BucketBytes{
       *this, "bucket-bytes",
-      "Reduce gradients in buckets of at most that many bytes, such as 64M, "
-      "which workers with a graph each take if nothing is said; 0: by the "
-      "groups of variables only"};
+      "The most bytes of a bucket of gradients, such as 64M. With a graph "
+      "for each worker it is 64M unless given. 0: one bucket for each group of "
+      "variables"};
 };
 
 struct InlineFunctionsOptions : PassOptions {
@@ -118,7 +118,7 @@ struct InsertCollectivesOptions : PassOptions {
   Option<unsigned> Timeout{
       *this, "collective-timeout",
       "Seconds that a member of a collective waits for the others before the "
-      "step fails; 0: for ever",
+      "step fails. 0: for ever",
       60};
 };
 
@@ -158,20 +158,20 @@ struct ShareVariablesOptions : PassOptions {
 struct InsertReductionsOptions : PassOptions {
   Option<Fallback> What{
       *this, "fallback",
-      "What becomes of what is not proved: it is computed once, on the whole "
-      "batch (default); replicas compute it, and the mean is written, mean; or "
-      "it is an error, refuse"};
+      "For values that are not proved. once (default): compute them once, on "
+      "the whole batch. mean: each replica computes them, and their mean is "
+      "written. refuse: an error"};
   Option<unsigned> MinSpread{
       *this, "min-spread",
-      "Percentage of the step's work that has to be spread over the replicas; "
-      "less is an error"};
+      "The least percentage of the step's work that has to be spread over "
+      "the replicas; less is an error"};
   Option<bool> LocalBatchNorm{
       *this, "local-batch-norm",
       "A fused batch norm takes the statistics of one replica's rows"};
   Option<Strings> Fetch{*this, "fetch", "Further tensors that are fetched"};
-  Option<Strings> Grad{*this, "grad",
-                       "VAR=TENSOR,mean|sum: the gradient of a variable, to be "
-                       "reduced so"};
+  Option<Strings> Grad{
+      *this, "grad",
+      "VAR=TENSOR,mean|sum: the gradient of a variable and its reduction"};
   Option<bool> NoGradientSlots{
       *this, "no-gradient-slots",
       "Do not fall back to the mean at an optimizer's gradient slot"};
@@ -179,7 +179,7 @@ struct InsertReductionsOptions : PassOptions {
 
 struct MapDevicesOptions : PassOptions {
   Option<Strings> Map{*this, "map",
-                      "OLD=NEW: what is on a device OLD goes to NEW"};
+                      "OLD=NEW: move the nodes of device OLD to NEW"};
 };
 
 struct MergeFetchesOptions : PassOptions {
@@ -197,9 +197,10 @@ struct MergeFetchesOptions : PassOptions {
 struct MirrorVariablesOptions : PassOptions {
   Option<Strings> Rules{
       *this, "rules",
-      "GLOB=POLICY[,AGGREGATION]: synchronization of variables: mirrored, "
-      "sync-on-read, replicated, host or shared; and aggregation of what "
-      "replicas write to them: none, sum, mean or only-first-replica"};
+      "GLOB=POLICY[,AGGREGATION]: the synchronization of variables "
+      "(mirrored, sync-on-read, replicated, host or shared) and the "
+      "aggregation of replicas' writes (none, sum, mean or "
+      "only-first-replica)"};
 };
 
 struct OrderReadsOptions : PassOptions {
@@ -215,13 +216,12 @@ struct ReplicateOptions : PassOptions {
   Option<unsigned> Replicas{*this, "replicas", "Number of replicas", 0,
                             /*Least=*/1};
   Option<std::string> DeviceType{*this, "device-type",
-                                 "Replica i is on /device:TYPE:i", "GPU"};
+                                 "Replica i runs on /device:TYPE:i", "GPU"};
   Option<Strings> Devices{*this, "devices", "The device of each replica"};
   Option<Strings> Feed{
       *this, "feed",
-      "NAME[:PORT][+NAME...][=how]: a feed, or with * and ? all that have "
-      "such names, and how replicas get it: split, split(AXIS), copy or "
-      "sparse"};
+      "NAME[:PORT][+NAME...][=how]: a feed, or all that match with * and ?, "
+      "and how replicas get it: split, split(AXIS), copy or sparse"};
   Option<bool> Once{*this, "once", "Split nothing: the step is computed once"};
   Option<bool> Handles{*this, "handles",
                        "Handles of tables and iterators may be fed"};
@@ -233,15 +233,15 @@ struct ReplicateOptions : PassOptions {
                         "Split a feed that is made of another by default, and "
                         "not the one that only makes it",
                         true};
-  Option<BatchSource> Batch{*this, "batch",
-                            "What a queue or an iterator gives: global, the "
-                            "batch of the step, or per-replica, that of one "
-                            "replica"};
+  Option<BatchSource> Batch{
+      *this, "batch",
+      "An element of a queue or iterator is the batch of the whole step "
+      "(global) or of one replica (per-replica)"};
 };
 
 struct SplitWorkersOptions : PassOptions {
   Option<unsigned> Worker{*this, "worker",
-                          "The worker whose graph is written, from 0 on"};
+                          "The worker whose graph graft writes, from 0 on"};
 };
 
 enum class SyncedStatistics : uint8_t { Sync, Exact };

@@ -129,7 +129,8 @@ std::string ProxyVariables::findUses(Candidate &C) {
     if (User.Count != Copies::Once || G->anyUse(U.User, [&](Use Of) {
           return G->isData(Of) && G->isRefInput(Of.User, Of.Index);
         }))
-      Why = ("what '" + G->name(U.User) + "' gives is written again").str();
+      Why = ("an op writes to the result of '" + G->name(U.User) + "' again")
+                .str();
   });
   llvm::sort(Changes);
   if (Why.empty() &&

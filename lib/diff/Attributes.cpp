@@ -58,7 +58,7 @@ SmallVector<AttrEntry, 8> Attributes::of(NodeId N) const {
 }
 
 uint64_t Attributes::hash(NodeId N) const {
-  // The sum does not depend on the order, which is that of a hash table.
+  // A sum, because attributes come in the order of a hash table.
   uint64_t Sum = 0;
   for (const AttrEntry &A : G.attrs(N))
     if (counts(A.Key) && !isDefault(N, A))
@@ -67,8 +67,8 @@ uint64_t Attributes::hash(NodeId N) const {
   return Sum;
 }
 
-/// The elements of \p T as bytes or texts, one after the other, without those
-/// at the end that repeat the one before: a tensor says these once.
+/// Returns the elements of \p T, each as bytes or text. Repetitions of the last
+/// element are dropped: a TensorProto may leave them out.
 static std::vector<std::string> elementsOf(const tensorflow::TensorProto &T) {
   std::vector<std::string> Result;
   auto Put = [&](const auto &Values, auto As) {

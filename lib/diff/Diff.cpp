@@ -1,4 +1,4 @@
-//===- lib/diff/Diff.cpp - what is different about two graphs ---*- C++ -*-===//
+//===- lib/diff/Diff.cpp - the differences of two graphs --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -65,7 +65,8 @@ private:
   void compareInputs(NodeId InA, NodeId InB);
   void compareSets(Difference::What Kind, NodeId InB, ArrayRef<NodeId> Was,
                    ArrayRef<NodeId> Now, StringRef Mark);
-  /// Whether \p Was, of the first graph, is \p Now of the second.
+  /// Returns true if \p Was in the first graph is paired with \p Now in the
+  /// second.
   bool isSame(Endpoint Was, Endpoint Now) const {
     return Was.Port == Now.Port && Match.InB[Was.Node] == Now.Node;
   }
@@ -122,7 +123,7 @@ void GraphComparison::compareAttrs(NodeId InA, NodeId InB) {
       A.opName(InA) == B.opName(InB))
     return;
   auto Old = AttrsOfA.of(InA), New = AttrsOfB.of(InB);
-  // What is not there has its default.
+  // An absent attribute has its default.
   auto Text = [&](const Graph &G, NodeId N, const AttrEntry *E,
                   StringRef Key) -> std::string {
     if (E)
@@ -182,10 +183,10 @@ void GraphComparison::compareSets(Difference::What Kind, NodeId InB,
 }
 
 //===----------------------------------------------------------------------===//
-// What is around the graph
+// Functions and the MetaGraphDef
 //===----------------------------------------------------------------------===//
 
-/// What two files have under each key; null: one has nothing.
+/// The values of both files by key; null where a file has none.
 template <typename T>
 using Both = std::map<StringRef, std::pair<const T *, const T *>>;
 
@@ -200,7 +201,7 @@ std::string textOf(const tensorflow::NodeDef *N) {
   return N ? N->op() + "(" + join(N->input(), ", ") + ")" : "";
 }
 
-/// Nodes of a body are told by their names, which nothing outside has.
+/// Compares two bodies. Their nodes are paired by name.
 void compareBodies(const tensorflow::FunctionDef &A,
                    const tensorflow::FunctionDef &B, GraphDiff &Result) {
   Both<tensorflow::NodeDef> Nodes;

@@ -1,13 +1,13 @@
-//===- lib/diff/Diff.h - what is different about two graphs -----*- C++ -*-===//
+//===- lib/diff/Diff.h - the differences of two graphs ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compares what two files mean. The order of nodes, attributes that have their
-// default, the form of a constant, and what TensorFlow or graft notes do not
-// count, nor does what graft called the nodes that it inserted.
+// Compares the meaning of two files. It ignores the order of nodes, attributes
+// with their default, the form of a constant, and notes of TensorFlow or graft.
+// It also ignores the names of nodes that graft inserted.
 //
-// Two outputs of graft for other numbers of replicas are compared as the
-// programs that they are the expansions of.
+// Two outputs of graft for different numbers of replicas are folded to their
+// programs, which are compared.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,43 +21,43 @@
 
 namespace graft {
 
-/// One thing that is different. Was and Now are texts for people; one of them
-/// is empty if there was nothing, or is nothing any more.
+/// One difference. Was and Now are texts for people; one of them is empty if
+/// the thing is only in one of the graphs.
 struct Difference {
   enum What : uint8_t {
-    Removed, ///< The node is not in the second graph. Was: its op.
-    Added,   ///< It is only there. Now: its op.
+    Removed, ///< The node is only in the first graph. Was: its op.
+    Added,   ///< The node is only in the second. Now: its op.
     Renamed, ///< The same node under two names.
     Op,
     Device,
-    Attribute, ///< Key: which.
-    Input,     ///< Key: its number.
+    Attribute, ///< Key: its name.
+    Input,     ///< Key: its index.
     Control,   ///< A control input that is only in one of the graphs.
     Colocation,
-    Copies,     ///< Of a program: once, or one for each replica.
+    Copies,     ///< Unreplicated in one graph, not in the other.
     Function,   ///< Key: its name.
-    Collection, ///< Of a MetaGraphDef. Key: its name.
+    Collection, ///< One of a MetaGraphDef. Key: its name.
     Field       ///< Another part of the file. Key: its name in the message.
   };
   What Kind;
-  std::string Node; ///< In the second graph if it is there; or empty.
+  std::string Node; ///< Its name, in the second graph if it is there.
   std::string Key;
   std::string Was, Now;
 };
 
-/// `attribute`, `input`, ...: as the JSON has it.
+/// Returns the name in the JSON: `attribute`, `input`, ...
 llvm::StringRef nameOf(Difference::What Kind);
 
 struct DiffOptions {
-  bool Names = false; ///< Names of inserted nodes count.
+  bool Names = false; ///< Also compare names of inserted nodes.
 };
 
 struct GraphDiff {
-  /// In the order of the first graph; what was added stands last.
+  /// In the order of the first graph; added nodes come last.
   std::vector<Difference> All;
   size_t Same = 0; ///< Nodes without a difference.
-  /// For how many replicas the files are; 0: that does not matter, they were
-  /// compared as they are.
+  /// The numbers of replicas of the files; 0 if the files were compared as they
+  /// are and not as programs.
   unsigned ReplicasOfA = 0, ReplicasOfB = 0;
 };
 

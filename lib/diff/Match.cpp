@@ -23,7 +23,7 @@ namespace graft {
 namespace {
 
 /// The last steps of SplitMix64 (Steele, Lea, Flood 2014). The two top bits are
-/// never set: DenseMap has keys of its own there.
+/// never set, because DenseMap reserves keys there.
 uint64_t mix(uint64_t A, uint64_t B) {
   uint64_t X = A * 0x9e3779b97f4a7c15 + B + 0x9e3779b97f4a7c15;
   X = (X ^ (X >> 30)) * 0xbf58476d1ce4e5b9;
@@ -36,13 +36,13 @@ struct Side {
   explicit Side(const Graph &G);
 
   const Graph &G;
-  std::vector<NodeId> Order; ///< Each after what it reads.
+  std::vector<NodeId> Order; ///< Topological.
   std::vector<uint64_t> Op;
-  std::vector<uint64_t> Behind; ///< Of what it is made of.
-  std::vector<uint64_t> Before; ///< Of what is made of it.
+  std::vector<uint64_t> Behind; ///< Hashes of a node and its ancestors.
+  std::vector<uint64_t> Before; ///< Hashes of a node and its descendants.
   std::vector<uint64_t> Color;
 
-  /// Colors nodes by the colors around them, too.
+  /// Mixes the colors of its neighbors into each color.
   void refine();
   size_t countColors() const;
 };
@@ -58,7 +58,7 @@ Side::Side(const Graph &G)
   for (NodeId N : Order)
     Op[N] =
         mix(Ops[G.node(N).Op], mix(Attrs.hash(N), uint64_t(G.node(N).Count)));
-  // A loop's way back is hashed as the op that is there, whichever comes first.
+  // A back edge of a loop is hashed by the op at its other end alone.
   std::vector<bool> Done(G.size());
   for (NodeId N : Order) {
     uint64_t Hash = Op[N], Controls = 0;
@@ -78,7 +78,7 @@ Side::Side(const Graph &G)
     G.forEachUse(N, [&](Use U) {
       Endpoint E = G.input(U);
       uint64_t User = Done[U.User] ? Before[U.User] : Op[U.User];
-      // Where a control input stands does not matter.
+      // The position of a control input does not matter.
       Sum += mix(User, E.isControl() ? ~uint64_t(0) : mix(U.Index, E.Port));
     });
     Before[N] = mix(Op[N], Sum);
@@ -133,23 +133,25 @@ private:
     Due.emplace_back(InA, InB);
   }
   void byColor();
-  /// Pairs the nodes that have equal keys; a key of 0 is none.
+  /// Pairs the nodes that have equal keys; ignores a key of 0.
   template <typename Fn> void byKey(Fn Key, bool Backwards);
   void among(ArrayRef<NodeId> OfA, ArrayRef<NodeId> OfB);
-  /// What a node reads, as nodes of the second graph; 0 if that is not known.
+  /// Returns a hash of the inputs of \p N, as nodes of the second graph; 0 if
+  /// an input has no pair.
   uint64_t readsOf(const Side &S, NodeId N) const;
-  /// Goes on from pairs; only to nodes of equal colors if \p OfColor.
+  /// Pairs the neighbors of pairs if they have one op, or if \p OfColor one
+  /// color.
   void byEdges(bool OfColor = false);
   void byName();
   using PlaceMap = SmallDenseMap<uint64_t, NodeId, 8>;
-  /// What alone uses a node, or is waited for by it, by place and op; NoNode
-  /// where that are several.
+  /// Returns the unpaired users and control inputs of \p N by place and op;
+  /// NoNode where there are several.
   static PlaceMap onlyOnes(const Graph &G, NodeId N, ArrayRef<NodeId> Other);
 
   Side A, B;
   Matching Result;
-  bool AnyOfEqual = false; ///< Nothing tells equal nodes apart any more.
-  std::deque<std::pair<NodeId, NodeId>> Due; ///< Pairs to go on from.
+  bool AnyOfEqual = false;                   ///< Pair equal nodes in any way.
+  std::deque<std::pair<NodeId, NodeId>> Due; ///< Pairs to visit.
 };
 
 template <typename Fn> void Matcher::byKey(Fn Key, bool Backwards) {
@@ -169,7 +171,7 @@ template <typename Fn> void Matcher::byKey(Fn Key, bool Backwards) {
   };
   Take(A, Result.InB, true);
   Take(B, Result.InA, false);
-  // In the order in which the first graph reads them, or the other way.
+  // In topological order of the first graph, or in its reverse.
   if (Backwards)
     std::reverse(Found.begin(), Found.end());
   for (auto &[OfA, OfB] : Found)
@@ -191,9 +193,9 @@ uint64_t Matcher::readsOf(const Side &S, NodeId N) const {
   return Hash;
 }
 
-/// Pairs nodes with equal keys.
+/// Pairs nodes of \p OfA and \p OfB, which all have one key.
 void Matcher::among(ArrayRef<NodeId> OfA, ArrayRef<NodeId> OfB) {
-  // Which of several that read the same is told by what reads them, later.
+  // Nodes with the same inputs wait: later their users tell them apart.
   struct Alike {
     NodeId InA = NoNode, InB = NoNode;
     unsigned CountA = 0, CountB = 0;
@@ -237,8 +239,8 @@ void Matcher::among(ArrayRef<NodeId> OfA, ArrayRef<NodeId> OfB) {
   }
 }
 
-/// Nodes of one color are the same, whichever of them: what differs for those
-/// around one of them follows from the first choice.
+/// Pairs nodes of one color. Any two of them will do: the pairs of their
+/// neighbors follow from the first choice.
 void Matcher::byColor() {
   constexpr unsigned MostRounds = 32;
   size_t Colors = A.countColors();
@@ -255,7 +257,7 @@ void Matcher::byColor() {
   DenseMap<uint64_t, unsigned> InA;
   for (NodeId N : A.Order)
     ++InA[A.Color[N]];
-  // Only ones first: the others around them are told by them.
+  // Unique colors first: their pairs decide on the pairs of their neighbors.
   for (bool Ones : {true, false})
     for (NodeId N : A.Order) {
       auto It = OfB.find(A.Color[N]);
@@ -321,7 +323,7 @@ void Matcher::byEdges(bool OfColor) {
       if (auto It = Others.find(Place);
           N != NoNode && It != Others.end() && It->second != NoNode)
         Found.emplace_back(N, It->second);
-    // In no order of hashes.
+    // The order of hashes would be arbitrary.
     sort(Found);
     for (auto [N, M] : Found)
       if (MayBe(N, M))
@@ -337,7 +339,8 @@ void Matcher::byName() {
 
 Matching Matcher::run() {
   byColor();
-  // An op that reads nothing is like many, and so is one that nothing reads.
+  // Nodes without inputs look alike from behind, nodes without users from
+  // before.
   auto Behind = [](const Side &S, NodeId N) {
     return S.G.dataInputs(N).empty() ? 0 : S.Behind[N];
   };

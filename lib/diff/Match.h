@@ -2,22 +2,22 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pairs nodes of two graphs by structure. A node has a color: a hash of what it
-// is made of, back to the feeds, of what is made of it, up to the end, and of
-// the colors around it, as often as that tells more nodes apart (Weisfeiler,
-// Leman 1968). Then pairs are
+// Pairs nodes of two graphs by structure. The color of a node is a hash of its
+// ancestors, back to the feeds, and its descendants, up to the end. Colors of
+// neighbors are mixed in as long as that tells more nodes apart (Weisfeiler,
+// Leman 1968). Then these are pairs:
 //
-//   1. nodes of one color, and what they read and what reads them, if that has
-//      one color, too: a graph with other names and another order is paired
-//      by that;
-//   2. nodes that are made of the same, then those of which the same is made:
-//      all that is not both behind one change and before another;
-//   3. from pairs on, what they read at the same place, and what alone reads
-//      them there, if it is the same op;
-//   4. nodes of one name, and again 3.
+//   1. nodes of one color, and their inputs and users if these have one color,
+//      too: this pairs graphs that differ only in names and order;
+//   2. nodes with equal ancestors, then nodes with equal descendants: all
+//   except
+//      those both behind one change and before another;
+//   3. from pairs on, inputs at the same place, and the only users at a place,
+//      if they have the same op;
+//   4. nodes of one name, then 3. again.
 //
-// Where several are equal, those that read the same are a pair, then those of
-// one name. What is left in one graph is not in the other.
+// Among equal nodes, those with the same inputs are paired first, then those
+// with one name, in the end any. A node without a pair is only in one graph.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,13 +30,13 @@
 
 namespace graft {
 
-/// By node: the one that it is in the other graph, or NoNode.
+/// The pair of each node in the other graph, or NoNode.
 struct Matching {
   std::vector<NodeId> InB; ///< By node of the first graph.
   std::vector<NodeId> InA; ///< By node of the second.
 };
 
-/// Time and memory grow with nodes and edges.
+/// Pairs the nodes of \p A and \p B. Time and memory grow with nodes and edges.
 Matching matchNodes(const Graph &A, const Graph &B);
 
 } // namespace graft

@@ -17,7 +17,7 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-/// Long values, such as constants, are cut.
+/// Returns \p Text, cut if it is long, as a constant may be.
 std::string shown(StringRef Text) {
   constexpr size_t Most = 120;
   std::string Result = escapeControls(Text);
@@ -50,7 +50,7 @@ private:
 
   raw_ostream &OS;
   bool Colors;
-  std::string Node; ///< Under whose name lines stand.
+  std::string Node; ///< The node of the last heading.
 };
 
 void TextPrinter::print(const Difference &D) {

@@ -13,12 +13,14 @@
 
 namespace graft {
 
-/// A node in a line, what is different about it in lines below: `-` what the
-/// first file has, `+` what the second has. Nothing if nothing is different.
+/// Prints each node that differs, and each of its differences below it: `-` the
+/// first file, `+` the second. Without differences it prints at most that the
+/// numbers of replicas differ.
 void printText(llvm::raw_ostream &OS, const GraphDiff &D, llvm::StringRef A,
                llvm::StringRef B, bool Colors);
 
-/// An object: `files`, `same` (a number of nodes), `differences`.
+/// Prints an object: `files`, `replicas` if programs were compared, `same` (a
+/// number of nodes), `differences`.
 void printJson(llvm::raw_ostream &OS, const GraphDiff &D, llvm::StringRef A,
                llvm::StringRef B);
 

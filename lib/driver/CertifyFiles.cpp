@@ -63,13 +63,14 @@ int certifyFiles(const ToolOptions &O) {
     if (int64_t Most = certify::mayBeAhead(*Graphs.front()))
       Ahead = formatv("no worker is more than {0} steps ahead of the slowest; ",
                       Most);
-    Diags.unproved("asynchronous", "",
-                   "each file is the step of the input on what its worker is "
-                   "fed, and all update the same variables, each under its "
-                   "lock; " +
-                       Ahead +
-                       "what a step reads may be older than what it updates, "
-                       "and no single device has the result of all");
+    Diags.unproved(
+        "asynchronous", "",
+        "each file is the step of the input on what its worker is "
+        "fed, and all update the same variables, each under its "
+        "lock; " +
+            Ahead +
+            "a step may read values that are older than those that it updates, "
+            "and no single device has the result of all");
   }
   return finish(Diags, O.Certified.front()) ? 0 : 1;
 }

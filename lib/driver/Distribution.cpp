@@ -62,12 +62,13 @@ using Flag = cl::opt<bool>;
 
 cl::opt<unsigned> Replicas("replicas", cl::value_desc("N"),
                            cl::cat(Distribution),
-                           cl::desc("Replicas on this machine, or on each "
-                                    "worker of --cluster"));
+                           cl::desc("The number of replicas on this machine, "
+                                    "or on each worker of --cluster"));
 Text DeviceType(
     "device-type", cl::value_desc("type"), cl::cat(Distribution),
-    cl::desc("Replica i is on /device:TYPE:i. Default: GPU if the input names "
-             "one, else CPU, or the device that the strategy is named after"));
+    cl::desc(
+        "Replica i runs on /device:TYPE:i. Default: the type that the strategy "
+        "is named after, else GPU if the input names one, else CPU"));
 // A hidden flag with an error of its own: LLVM would suggest --devices, which
 // is spelled more alike, to a user who means the type.
 Text Device("device", cl::Hidden, cl::value_desc("type"), cl::cat(Distribution),
@@ -76,13 +77,15 @@ TextList
     Devices("devices", cl::CommaSeparated, cl::value_desc("D,..."),
             cl::cat(Distribution),
             cl::desc("The devices of the replicas, instead of --replicas"));
-Text Cluster("cluster", cl::value_desc("file"), cl::cat(Distribution),
-             cl::desc("The workers, as JSON in the form of TF_CONFIG; one "
-                      "graph for all of them"));
-Text Resources("resources", cl::value_desc("file"), cl::cat(Distribution),
-               cl::desc("The machines and their devices, in the form of "
-                        "AutoDist's resource_spec.yml; one graph for all of "
-                        "them"));
+Text Cluster(
+    "cluster", cl::value_desc("file"), cl::cat(Distribution),
+    cl::desc(
+        "The workers, as JSON in the form of TF_CONFIG. graft writes one graph "
+        "for all of them"));
+Text Resources(
+    "resources", cl::value_desc("file"), cl::cat(Distribution),
+    cl::desc("The machines and their devices, in the form of AutoDist's "
+             "resource_spec.yml. graft writes one graph for all of them"));
 std::string strategyHelp() {
   return join(strategyNames(), ", ") +
          ", or a strategy file. Default: " + *AssignStrategyOptions().Strategy;
@@ -100,45 +103,50 @@ cl::opt<unsigned> Workers("workers", cl::value_desc("W"), cl::cat(Distribution),
                           cl::desc("Number of workers of ipu-multi-worker, "
                                    "which writes a graph for each"));
 OptionFlag Worker(&SplitWorkersOptions::Worker, cl::value_desc("I"));
-Choice
-    Mode("mode", {"in-graph", "between-graph"}, cl::init("in-graph"),
-         cl::value_desc("mode"), cl::cat(Distribution),
-         cl::desc("With --cluster: in-graph, one graph for all workers "
-                  "(default), or between-graph, one for each, -o with %d for "
-                  "the worker, or --worker=I"));
-Flag Async("async", cl::cat(Distribution),
-           cl::desc("With --mode=between-graph --strategy=ps: each worker "
-                    "updates the variables when it likes"));
+Choice Mode(
+    "mode", {"in-graph", "between-graph"}, cl::init("in-graph"),
+    cl::value_desc("mode"), cl::cat(Distribution),
+    cl::desc(
+        "With --cluster. in-graph (default): one graph for all workers. "
+        "between-graph: one for each, with -o that has %d for the worker, or "
+        "with --worker=I"));
+Flag Async(
+    "async", cl::cat(Distribution),
+    cl::desc("With --mode=between-graph --strategy=ps: each worker updates the "
+             "variables without waiting for others"));
 cl::opt<unsigned> Staleness(
     "staleness", cl::init(0), cl::value_desc("N"), cl::cat(Distribution),
-    cl::desc("The same, but a worker waits while it is N steps ahead of the "
-             "slowest. Default: 0, all make one step together"));
+    cl::desc(
+        "Like --async, but a worker waits while it is N steps ahead of the "
+        "slowest. Default: 0, all workers make each step together"));
 OptionFlag DeviceMap(&MapDevicesOptions::Map, "device-map",
                      cl::value_desc("OLD=NEW"));
 OptionFlag Feed(&ReplicateOptions::Feed,
                 cl::value_desc("NAME[+NAME...][=how]"));
 OptionFlag Batch(&ReplicateOptions::Batch, cl::value_desc("whose"));
-TextList
-    Fetch("fetch", cl::value_desc("NAME"), cl::cat(Distribution),
-          cl::desc("A tensor or operation that will be fetched, or, with * "
-                   "and ?, all that have such names; none: only what is "
-                   "named and what no op reads"));
+TextList Fetch(
+    "fetch", cl::value_desc("NAME"), cl::cat(Distribution),
+    cl::desc(
+        "A tensor or operation that runs fetch, or all that match with * and "
+        "?. none: only named ones and those that no op reads"));
 Choice Reduction(
     "reduction", {"auto", "add", "collective", "accumulator"}, cl::init("auto"),
     cl::value_desc("how"), cl::cat(Distribution),
-    cl::desc("How values are reduced: add; collective; accumulator, for the "
-             "gradients of shared variables; or auto (default), which adds "
-             "unless --spec=nccl asks for collectives on GPUs"));
+    cl::desc(
+        "The ops that reduce values: add; collective; accumulator, for "
+        "gradients of shared variables; or auto (default), which adds unless "
+        "--spec=nccl asks for collectives on GPUs"));
 OptionFlag CollectiveTimeout(&InsertCollectivesOptions::Timeout,
                              cl::value_desc("seconds"));
 OptionFlag BucketBytes(&FuseReductionsOptions::BucketBytes,
                        cl::value_desc("size"));
-Choice BatchNorm("batch-norm", {"local", "exact", "sync"}, cl::init("sync"),
-                 cl::value_desc("how"), cl::cat(Distribution),
-                 cl::desc("Statistics of fused batch norms: sync (default), of "
-                          "the whole batch; exact, of each replica's rows, but "
-                          "moving averages of the whole batch; local, of each "
-                          "replica's rows"));
+Choice BatchNorm(
+    "batch-norm", {"local", "exact", "sync"}, cl::init("sync"),
+    cl::value_desc("how"), cl::cat(Distribution),
+    cl::desc(
+        "Statistics of fused batch norms. sync (default): of the whole batch. "
+        "exact: of each replica's rows, with moving averages of the whole "
+        "batch. local: of each replica's rows"));
 OptionFlag HowFallback(&InsertReductionsOptions::What, cl::value_desc("what"));
 OptionFlag MinSpread(&InsertReductionsOptions::MinSpread,
                      cl::value_desc("percent"));

@@ -41,69 +41,79 @@ using Flag = cl::opt<bool>;
 
 TextList Inputs(cl::Positional, cl::cat(Files),
                 cl::desc("<graph file, SavedModel directory or - for stdin>"));
-Text Output("o", cl::init("-"), cl::value_desc("file"), cl::cat(Files),
-            cl::desc("Output; text when it ends in .pbtxt. Of the folder of a "
-                     "SavedModel a whole folder, or the graph alone when it "
-                     "ends in .pb or .pbtxt. Default: stdout"));
+Text Output(
+    "o", cl::init("-"), cl::value_desc("file"), cl::cat(Files),
+    cl::desc(
+        "The output; text if it ends in .pbtxt. For the folder of a "
+        "SavedModel: a folder, or the graph alone if it ends in .pb or .pbtxt. "
+        "Default: stdout"));
 Flag AsText("S", cl::cat(Files), cl::desc("Write text"));
 Flag Force("f", cl::cat(Files), cl::desc("Write binary even to a terminal"));
-TextList Tags("tags", cl::CommaSeparated, cl::value_desc("tag,..."),
-              cl::cat(Files),
-              cl::desc("Of a SavedModel the MetaGraphDef that has these tags. "
-                       "Default: the first. The others stay as they are"));
-TextList
-    CapturedNames("capture", cl::value_desc("PLACEHOLDER=NAME"), cl::cat(Files),
-                  cl::desc("Of the graph of a concrete function: the "
-                           "placeholder of a handle is this variable, with "
-                           "its shape as in w[4,3] if the graph has none"));
+TextList Tags(
+    "tags", cl::CommaSeparated, cl::value_desc("tag,..."), cl::cat(Files),
+    cl::desc("For a SavedModel: the MetaGraphDef with these tags. Default: the "
+             "first. Others stay as they are"));
+TextList CapturedNames(
+    "capture", cl::value_desc("PLACEHOLDER=NAME"), cl::cat(Files),
+    cl::desc(
+        "For the graph of a concrete function: the variable behind the "
+        "placeholder of a handle, with its shape as in w[4,3] if the graph has "
+        "none"));
 TextList Functions(
     "function", cl::value_desc("name"), cl::cat(Files),
-    cl::desc("Of a SavedModel of TensorFlow 2 only the functions of these "
-             "names, * and ? included, are rewritten. Default: those of the "
-             "loaded object, its signatures, and all that change something"));
-Flag SignaturesOnly("signatures-only", cl::cat(Files),
-                    cl::desc("Of a SavedModel rewrite the graph, which "
-                             "tf.compat.v1.saved_model.load runs, and no "
-                             "function of TensorFlow 2"));
+    cl::desc(
+        "For a SavedModel of TensorFlow 2: rewrite only the functions that "
+        "match, with * and ?. Default: those of the loaded object, its "
+        "signatures, and all that change something"));
+Flag SignaturesOnly(
+    "signatures-only", cl::cat(Files),
+    cl::desc(
+        "For a SavedModel: rewrite only the graph that "
+        "tf.compat.v1.saved_model.load runs, and no function of TensorFlow 2"));
 Flag ReplaceFolder("force", cl::cat(Files),
-                   cl::desc("The SavedModel at -o may be replaced"));
-Flag LinkFiles("link", cl::cat(Files),
-               cl::desc("A folder has hard links to variables, assets and "
-                        "other files of the input, and no copies"));
+                   cl::desc("Allow graft to replace the SavedModel at -o"));
+Flag LinkFiles(
+    "link", cl::cat(Files),
+    cl::desc(
+        "Link variables, assets and other files of the input into an output "
+        "folder instead of copying them"));
 Choice Kind("input-kind",
             {"auto", "graph", "metagraph", "savedmodel", "graphitem"},
             cl::init("auto"), cl::value_desc("kind"), cl::cat(Files),
-            cl::desc("What the input is: auto, graph, metagraph, savedmodel or "
-                     "graphitem"));
-Choice
-    Emit("emit", {"pb", "pbtxt", "summary", "dot", "types", "none"},
-         cl::value_desc("format"), cl::cat(Files),
-         cl::desc("What to write: pb, pbtxt, summary (one line a node), dot, "
-                  "types (one line a tensor of the program) or none"));
-Text Around("around", cl::value_desc("node[:hops]"), cl::cat(Files),
-            cl::desc("With --emit=dot: a node, and what is at most so many "
-                     "edges from it. Default: 1"));
+            cl::desc("The kind of the input: auto, graph, metagraph, "
+                     "savedmodel or graphitem"));
+Choice Emit(
+    "emit", {"pb", "pbtxt", "summary", "dot", "types", "none"},
+    cl::value_desc("format"), cl::cat(Files),
+    cl::desc(
+        "The format of the output: pb, pbtxt, summary (a line for each node), "
+        "dot, types (a line for each tensor of the program) or none"));
+Text Around(
+    "around", cl::value_desc("node[:hops]"), cl::cat(Files),
+    cl::desc(
+        "With --emit=dot: a node and its neighbors within this many edges. "
+        "Default: 1"));
 TextList Scopes("scope", cl::value_desc("glob"), cl::cat(Files),
-                cl::desc("With --emit=dot: the nodes in scopes that are called "
-                         "like this"));
+                cl::desc("With --emit=dot: the nodes of scopes that match"));
 Text Depfile("d", cl::value_desc("file"), cl::cat(Files),
-             cl::desc("Write a Make rule with all files read"));
+             cl::desc("Write a Make rule that names all input files"));
 Flag InPlace("in-place", cl::cat(Files),
-             cl::desc("The output may replace the input"));
+             cl::desc("Allow graft to replace the input by the output"));
 Flag IfChanged(
     "write-if-changed", cl::cat(Files),
-    cl::desc("Do not touch an output that has the same bytes already"));
+    cl::desc("Leave an output alone that has the same bytes already"));
 
 Text ShardSize("shard-size", cl::value_desc("size"), cl::cat(Files),
                cl::desc("Write files of at most this size, with a suffix K, M "
                         "or G: STEM-00000-of-00002.pb, ..."));
-cl::opt<unsigned> Threads("threads", cl::value_desc("N"), cl::cat(Files),
-                          cl::desc("Threads that write. Default: one for each "
-                                   "core"));
+cl::opt<unsigned> Threads(
+    "threads", cl::value_desc("N"), cl::cat(Files),
+    cl::desc("The number of threads that write. Default: one for each core"));
 
-Text Passes("passes", cl::value_desc("pipeline"), cl::cat(Pipelines),
-            cl::desc("Run these passes, a,b{option=value}, instead of a "
-                     "strategy's"));
+Text Passes(
+    "passes", cl::value_desc("pipeline"), cl::cat(Pipelines),
+    cl::desc(
+        "Run these passes, a,b{option=value}, instead of those of a strategy"));
 Flag PrintPipeline("print-pipeline-passes", cl::cat(Pipelines),
                    cl::desc("Print the pipeline and exit"));
 Flag ListPasses("list-passes", cl::cat(Pipelines),
@@ -116,48 +126,55 @@ Flag OptionsJson("print-options-json", cl::Hidden, cl::cat(Pipelines),
                  cl::desc("Print all options as JSON and exit"));
 
 Flag Quiet("quiet", cl::cat(Checking),
-           cl::desc("Do not tell in a terminal what was written"));
-Flag Strict("strict", cl::cat(Checking), cl::desc("Refuse what is not proved"));
-TextList CustomOps("custom-ops", cl::CommaSeparated, cl::value_desc("op,..."),
-                   cl::cat(Checking),
-                   cl::desc("Ops of your own libraries, which TensorFlow does "
-                            "not have"));
-Flag VerifyOutput("verify-output", cl::cat(Checking),
-                  cl::desc("Read the written file again and check it against "
-                           "the input; done anyway for inputs of up to 1 MiB "
-                           "that are replicated"));
+           cl::desc("Do not print the closing line on a terminal"));
+Flag Strict("strict", cl::cat(Checking),
+            cl::desc("Make warnings about unproved values errors"));
+TextList CustomOps(
+    "custom-ops", cl::CommaSeparated, cl::value_desc("op,..."),
+    cl::cat(Checking),
+    cl::desc("Ops that TensorFlow does not have, from libraries of your own"));
+Flag VerifyOutput(
+    "verify-output", cl::cat(Checking),
+    cl::desc(
+        "Read the written file and check it against the input. This is the "
+        "default for replicated inputs of up to 1 MiB"));
 Flag NoVerifyOutput("no-verify-output", cl::cat(Checking),
-                    cl::desc("Do not read the written file again"));
-Flag Certify("certify", cl::cat(Checking),
-             cl::desc("Check that a file, or the files of all workers in any "
-                      "order, are the step of --against=FILE"));
+                    cl::desc("Do not read and check the written file"));
+Flag Certify(
+    "certify", cl::cat(Checking),
+    cl::desc(
+        "Check that a file, or the files of all workers in any order, compute "
+        "the step of --against=FILE"));
 Text Against("against", cl::value_desc("file"), cl::cat(Checking),
              cl::desc("The single-device graph of --certify"));
-TextList Explain("explain", cl::value_desc("node"), cl::cat(Checking),
-                 cl::desc("Say how the replication type of a node, or of all "
-                          "that have such names, follows from the feeds that "
-                          "are split"));
-Text Remarks("remarks", cl::ValueOptional, cl::value_desc("file"),
-             cl::cat(Checking),
-             cl::desc("Say what was done and why, on stderr or in a file, "
-                      "whose ending says how: .yaml, .opt.yaml (as LLVM's "
-                      "tools read them), .json, .sarif or .txt. Default: "
-                      "YAML"));
-Choice RemarksAs("remarks-format",
-                 {"yaml", "opt-yaml", "json", "sarif", "text"},
-                 cl::value_desc("how"), cl::cat(Checking),
-                 cl::desc("How --remarks=FILE is written, whatever the file is "
-                          "called: yaml, opt-yaml, json, sarif or text"));
+TextList Explain(
+    "explain", cl::value_desc("node"), cl::cat(Checking),
+    cl::desc("Explain how the replication type of a node, or of all nodes that "
+             "match, follows from the split feeds"));
+Text Remarks(
+    "remarks", cl::ValueOptional, cl::value_desc("file"), cl::cat(Checking),
+    cl::desc(
+        "Explain what graft did and why, on stderr or in a file. The ending of "
+        "the file chooses the format: .yaml, .opt.yaml (for LLVM's tools), "
+        ".json, .sarif or .txt. Default: YAML"));
+Choice RemarksAs(
+    "remarks-format", {"yaml", "opt-yaml", "json", "sarif", "text"},
+    cl::value_desc("how"), cl::cat(Checking),
+    cl::desc(
+        "The format of --remarks=FILE, whatever its ending: yaml, opt-yaml, "
+        "json, sarif or text"));
 
-Text
-    ReportTo("report", cl::value_desc("file"), cl::cat(Checking),
-             cl::desc("Write what became of variables, gradients, scopes and "
-                      "what is not proved, as JSON, or as a page for a browser "
-                      "if it ends in .html"));
-Choice ShowProgress("progress", {"auto", "never"}, cl::init("auto"),
-                    cl::value_desc("when"), cl::cat(Checking),
-                    cl::desc("What takes more than two seconds says what it is "
-                             "at: auto, on a terminal only, or never"));
+Text ReportTo(
+    "report", cl::value_desc("file"), cl::cat(Checking),
+    cl::desc(
+        "Write a report of variables, gradients, scopes and unproved values: "
+        "JSON, or a page for a browser if the file ends in .html"));
+Choice ShowProgress(
+    "progress", {"auto", "never"}, cl::init("auto"), cl::value_desc("when"),
+    cl::cat(Checking),
+    cl::desc(
+        "Show the stage of a run that takes more than two seconds: auto, on a "
+        "terminal only, or never"));
 
 Flag VerifyEach("verify-each", cl::cat(Debugging),
                 cl::desc("Verify the graph after each pass"));
@@ -175,20 +192,19 @@ Choice PrintChanged(
     "print-changed", {"diff", "quiet"}, cl::ValueOptional,
     cl::value_desc("how"), cl::cat(Debugging),
     cl::desc(
-        "Print the graph after each pass that changed it; "
-        "'diff': only what is different of each node, 'quiet': say nothing "
-        "of other passes"));
+        "Print the graph after each pass that changed it. 'diff': only the "
+        "differences of each node; 'quiet': do not name the other passes"));
 Flag TimePasses("time-passes", cl::cat(Debugging),
                 cl::desc("Print the time that each pass took"));
 Flag Statistics("pass-statistics", cl::cat(Debugging),
-                cl::desc("Print what the passes counted"));
+                cl::desc("Print the statistics of the passes"));
 Flag VerifyDiagnostics("verify-diagnostics", cl::cat(Debugging),
                        cl::desc("Check messages against the "
                                 "'expected-error@below {{...}}' comments of "
                                 "the input"));
-Flag SplitInput("split-input-file", cl::cat(Debugging),
-                cl::desc("Take the text between '# -----' lines as one input "
-                         "each"));
+Flag SplitInput(
+    "split-input-file", cl::cat(Debugging),
+    cl::desc("Read the text between '# -----' lines as one input each"));
 
 //===----------------------------------------------------------------------===//
 // Checks

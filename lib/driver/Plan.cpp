@@ -22,9 +22,8 @@ static Choice Plan(
     "plan", {"yaml", "json"}, cl::ValueOptional, cl::value_desc("how"),
     cl::cat(distributionCategory()),
     cl::desc(
-        "Print what a step of each strategy is predicted to cost on "
-        "these machines: as a table, or as yaml or json. Nothing is written "
-        "without -o"));
+        "Print the predicted cost of a step of each strategy on these "
+        "machines, as a table, yaml or json. Without -o nothing is written"));
 
 Expected<std::optional<PlanFormat>> choosePlan(bool HasPasses) {
   if (!given(Plan))

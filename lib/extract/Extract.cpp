@@ -58,8 +58,8 @@ NodeSet nodesAround(const Graph &G, ArrayRef<NodeId> Middle, unsigned Hops) {
   return Found;
 }
 
-/// Whether \p E, which data input \p Index of \p User reads, has to come from
-/// the node that gives it.
+/// Returns true if no placeholder can replace \p E, which is data input \p
+/// Index of \p User.
 static bool isBound(const Graph &G, Endpoint E, NodeId User, unsigned Index) {
   if (G.dataInputs(E.Node).empty() || G.isRefOutput(E.Node, E.Port) ||
       G.isRefInput(User, Index))
@@ -94,7 +94,7 @@ void completeSelection(const Graph &G, NodeSet &Kept) {
   }
 }
 
-/// The shape of what \p E was, as far as the file says it.
+/// Returns the shape of \p E, unknown if `_output_shapes` does not have it.
 static ShapeValue shapeOf(const Graph &G, Endpoint E) {
   auto Shapes = G.shapeListAttr(E.Node, "_output_shapes");
   if (Shapes && E.Port < Shapes->size())
@@ -106,7 +106,7 @@ static ShapeValue shapeOf(const Graph &G, Endpoint E) {
 
 namespace {
 
-/// Puts placeholders where a graph is cut.
+/// Removes nodes and puts placeholders in the place of their outputs.
 class Cut {
 public:
   Cut(Graph &G, const NodeSet &Kept) : G(G), Kept(Kept) {}
@@ -128,7 +128,7 @@ Endpoint Cut::placeholder(Endpoint E) {
     return {It->second, 0};
   unsigned Type = G.outputType(E);
   std::string Shape = encodeShapeAttr(shapeOf(G, E));
-  // The name goes to output 0; the node itself goes, or has another name.
+  // The placeholder of output 0 takes the name of the node, which is removed.
   std::string Name = G.name(E.Node).str();
   if (E.Port == 0)
     G.rename(E.Node, G.uniqueName(Name + "/cut"));
@@ -184,7 +184,7 @@ static void addFunctions(const tensorflow::AttrValue &Value,
     Names.push_back(F.name());
 }
 
-/// Drops the functions that nothing calls. Returns the ops of all nodes.
+/// Drops the functions that no node calls. Returns the ops of all nodes.
 static StringSet<> dropFunctions(Graph &G) {
   constexpr unsigned LibraryField = 2;
   tensorflow::FunctionDefLibrary Library;
@@ -199,7 +199,7 @@ static StringSet<> dropFunctions(Graph &G) {
   for (NodeId N = 0; N < G.size(); ++N) {
     if (!G.isLive(N))
       continue;
-    // A call is an op that is called like the function.
+    // A node calls a function if its op has the name of the function.
     Due.push_back(G.opName(N).str());
     for (const AttrEntry &A : G.attrs(N)) {
       tensorflow::AttrValue Value;
@@ -239,7 +239,7 @@ static StringSet<> dropFunctions(Graph &G) {
   return Ops;
 }
 
-/// Drops the definitions of other ops, which a MetaGraphDef carries.
+/// Drops the op definitions of a MetaGraphDef that are not in \p Used.
 static void dropOps(Module &M, const StringSet<> &Used) {
   if (!M.metaGraph() || !M.metaGraph()->meta_info_def().has_stripped_op_list())
     return;

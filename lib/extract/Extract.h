@@ -2,16 +2,16 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes a graph of some nodes of a graph, which TensorFlow loads:
+// Cuts some nodes out of a graph, as a graph that TensorFlow loads:
 //
 //     x, w → MatMul → Relu → Mean    keep Relu    →    MatMul: Placeholder
 //                                                       Relu(MatMul)
 //
-// A tensor from outside is a placeholder, under the name that it had, of the
-// type and, where `_output_shapes` says it, of the shape that it had. What
-// nobody can feed is kept with what reads it: handles of resources and
-// references, what makes them, and loops, which are whole or not there. So is
-// what reads nothing, such as constants and feeds.
+// A tensor from outside becomes a placeholder of the same name and type, and of
+// the same shape if `_output_shapes` has it. Inputs that cannot be fed keep the
+// node that makes them: handles of resources, variants and references. So do
+// inputs from nodes that read nothing, such as constants and feeds. Loops are
+// kept whole.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,20 +24,22 @@
 
 namespace graft {
 
-/// By node: whether it is meant.
+/// A flag for each node: set if the node is selected.
 using NodeSet = std::vector<bool>;
 
-/// \p Ends and all that they are made of and wait for.
+/// Returns \p Ends and their ancestors, by data and control inputs.
 NodeSet nodesBehind(const Graph &G, llvm::ArrayRef<NodeId> Ends);
-/// \p Middle and what is at most \p Hops edges from it, either way.
+/// Returns \p Middle and the nodes at most \p Hops edges away, in either
+/// direction.
 NodeSet nodesAround(const Graph &G, llvm::ArrayRef<NodeId> Middle,
                     unsigned Hops);
 
-/// Adds to \p Kept what the nodes in it cannot do without.
+/// Adds to \p Kept the nodes whose outputs cannot be fed to a node in it, and
+/// the rest of each loop.
 void completeSelection(const Graph &G, NodeSet &Kept);
 
-/// Reduces \p M to \p Kept, completed: to its nodes, the functions that they
-/// call, and the entries around the graph all of whose names are left.
+/// Reduces \p M to \p Kept, completed, and to the functions that these nodes
+/// call. An entry around the graph stays if all its names are left.
 void extract(Module &M, NodeSet Kept);
 
 } // namespace graft

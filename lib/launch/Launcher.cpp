@@ -2,11 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// One thread and one loop: it waits for signals, pipes and clocks. Each process
-// leads a group. What leaves its group, or outlives its parent, comes to the
-// launcher, which is the reaper of all below it, and is ended with the rest. If
-// the launcher itself is killed the system kills the processes, but not what
-// they have started.
+// One thread runs one loop, which waits for signals, pipes and clocks. Each
+// process leads a group. A descendant whose parent has ended becomes a child of
+// the launcher, a subreaper, which ends it with the rest. If the launcher
+// itself is killed the system kills the processes, but not their children.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +38,7 @@ Clock::duration seconds(double S) {
       std::chrono::duration<double>(S));
 }
 
-/// Those whose parent is this program now.
+/// Returns the processes whose parent is this program now.
 std::set<pid_t> children() {
   std::set<pid_t> Result;
   auto Buffer = MemoryBuffer::getFileAsStream("/proc/thread-self/children");
@@ -55,10 +54,10 @@ std::set<pid_t> children() {
 
 struct Process {
   Task T;
-  unsigned Restarts;      ///< How often it may be started again.
-  unsigned Restarted = 0; ///< How often it was.
+  unsigned Restarts;      ///< The number of restarts allowed.
+  unsigned Restarted = 0; ///< The number of restarts so far.
   pid_t Pid = 0;          ///< 0 when it has ended.
-  pid_t Group = 0;        ///< 0 when nothing of it is left.
+  pid_t Group = 0;        ///< 0 when the group is empty.
 };
 
 class Launcher {
@@ -90,7 +89,7 @@ private:
   Output Out;
   std::vector<Process> Processes;
   pid_t Self = ::getpid();
-  /// The children that the program had before it became this one.
+  /// Children from before this program was executed in the process.
   std::set<pid_t> Foreign = children();
   sigset_t OldMask;
   sighandler_t OldPipe;
@@ -98,7 +97,7 @@ private:
   Phase Now = Phase::Running;
   int Status = 0;
   bool Interrupted = false;
-  /// Those outside of groups that have got SIGTERM.
+  /// Processes outside of the groups that SIGTERM was sent to.
   std::set<pid_t> Told;
   Clock::time_point Began = Clock::now(), EndingSince, KillAt, GiveUpAt;
 };
@@ -115,7 +114,7 @@ Launcher::Launcher(const LaunchOptions &O, const ClusterSpec &Cluster)
   sigset_t Watched;
   sigemptyset(&Watched);
   sigaddset(&Watched, SIGCHLD);
-  // As nohup and shells start programs: what is ignored stays so.
+  // Ignored signals stay ignored, as nohup and shells expect.
   for (int Signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
     struct sigaction Action;
     if (::sigaction(Signal, nullptr, &Action) == 0 &&
@@ -130,14 +129,14 @@ Launcher::Launcher(const LaunchOptions &O, const ClusterSpec &Cluster)
 // Starting
 //===----------------------------------------------------------------------===//
 
-/// The child, until it is the command.
+/// Turns the child into the command.
 void Launcher::become(char *const *Arguments, char *const *Environment, int Out,
                       int Err, int Failed) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != Self)
     ::_exit(1);
-  // Who reads a terminal from behind is stopped.
+  // The system stops a background process that reads from the terminal.
   int In = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   ::dup2(In, STDIN_FILENO);
   ::dup2(Out, STDOUT_FILENO);
@@ -155,7 +154,8 @@ void Launcher::cannotRun(StringRef What, int Why) {
   end(Why == ENOENT ? 127 : 126);
 }
 
-/// False, after a message and the beginning of the end, if it cannot be.
+/// Starts \p P. On failure it prints a message, begins to end all processes and
+/// returns false.
 bool Launcher::start(Process &P) {
   std::vector<std::string> Texts;
   Texts.reserve(O.Command.size());
@@ -188,13 +188,13 @@ bool Launcher::start(Process &P) {
     cannotRun(Texts[0], Why);
     return false;
   }
-  // Also by the child: whoever comes first.
+  // The child does the same; either may run first.
   ::setpgid(Pid, Pid);
   P.Pid = P.Group = Pid;
   for (int I : {0, 1})
     Out.follow(Pipes[I][0], O.Quiet.contains(P.T.Job) ? 0 : I + 1, P.T.str(),
                static_cast<unsigned>(&P - Processes.data()));
-  // Nothing comes once it is the command.
+  // Once exec succeeds, the pipe is closed without data.
   ssize_t Count;
   do
     Count = ::read(Pipes[2][0], &Why, sizeof Why);
@@ -212,7 +212,7 @@ bool Launcher::start(Process &P) {
 
 void Launcher::ended(Process &P, int How) {
   P.Pid = 0;
-  // What it said comes before what is said of it.
+  // Show its last lines before the message about it.
   Out.read();
   if (Now != Phase::Running || How == 0)
     return;
@@ -230,12 +230,12 @@ void Launcher::ended(Process &P, int How) {
   }
   Out.say("warning: " + What + "; it is started again, time " +
           Twine(++P.Restarted) + " of " + Twine(P.Restarts));
-  // What is left of it may hold its port.
+  // A process that is left in its group may hold its port.
   ::kill(-P.Group, SIGKILL);
   start(P);
 }
 
-/// Takes note of the end of \p Which, or with -1 of all that have ended.
+/// Handles the end of \p Which, or of all ended children if it is -1.
 void Launcher::reap(pid_t Which) {
   int How;
   for (pid_t Pid; (Pid = ::waitpid(Which, &How, WNOHANG)) > 0;) {
@@ -246,7 +246,7 @@ void Launcher::reap(pid_t Which) {
     if (Which > 0)
       break;
   }
-  // A group has its number as long as anything is in it, and no longer.
+  // The number of a group is valid as long as a process is in the group.
   for (Process &P : Processes)
     if (P.Pid == 0 && P.Group != 0 && ::kill(-P.Group, 0) != 0 &&
         errno == ESRCH)
@@ -258,14 +258,15 @@ void Launcher::readSignals() {
   while (::read(Signals, &Info, sizeof Info) == sizeof Info) {
     int Signal = static_cast<int>(Info.ssi_signo);
     if (Signal == SIGCHLD) {
-      // Of several ends the signal is that of the first.
+      // One SIGCHLD may stand for several children: it names the first.
       reap(static_cast<pid_t>(Info.ssi_pid));
       reap(-1);
     } else if (Now == Phase::Running) {
       Interrupted = true;
       end(128 + Signal);
     } else if (Clock::now() - EndingSince > seconds(0.5)) {
-      // Somebody is in a hurry; some who send one signal send it twice.
+      // A second signal: kill at once. An earlier one may be the first, sent
+      // twice.
       Interrupted = true;
       KillAt = Clock::now();
     }
@@ -276,7 +277,7 @@ void Launcher::readSignals() {
 // The end
 //===----------------------------------------------------------------------===//
 
-/// Our children outside of the groups.
+/// Returns our children outside of the groups.
 std::vector<pid_t> Launcher::strays() {
   std::vector<pid_t> Result;
   for (pid_t Pid : children())
@@ -303,12 +304,12 @@ void Launcher::end(int WithStatus) {
   for (const Process &P : Processes)
     if (P.Group != 0) {
       ::kill(-P.Group, SIGTERM);
-      // To one that is stopped, too.
+      // A stopped process needs SIGCONT to handle SIGTERM.
       ::kill(-P.Group, SIGCONT);
     }
 }
 
-/// What is due now.
+/// Ends or kills the processes if that is due.
 void Launcher::look() {
   Clock::time_point At = Clock::now();
   if (Out.error() != 0 && Now == Phase::Running) {
@@ -346,7 +347,7 @@ void Launcher::look() {
   }
 }
 
-/// Milliseconds, for poll.
+/// Returns the milliseconds until the next call of look(), for poll.
 int Launcher::untilNext() const {
   Clock::time_point Next = Clock::now() + seconds(3600);
   if (Now == Phase::Ending)
@@ -375,8 +376,8 @@ int Launcher::run() {
     readSignals();
   }
   Out.close();
-  // A reader may be slow; one who interrupts does not wait for it longer than
-  // for processes.
+  // A reader may be slow. After an interrupt, wait for it no longer than for
+  // processes.
   while (!Out.empty() && !(Interrupted && Clock::now() >= KillAt)) {
     Out.turn(Signals, Interrupted ? untilNext() : -1);
     readSignals();

@@ -11,10 +11,10 @@
 
 namespace graft {
 
-/// Runs the command for each task of \p Cluster until those that train have
-/// ended, one has failed, time is up or a signal says so, and leaves no
-/// process: SIGTERM, and SIGKILL for what is there after the grace. Returns the
-/// exit status.
+/// Runs the command for each task of \p Cluster until all training tasks have
+/// ended, one task has failed, time is up or a signal arrives. Then ends all
+/// processes, by SIGTERM and after the grace by SIGKILL. Returns the exit
+/// status.
 int launch(const LaunchOptions &O, const ClusterSpec &Cluster);
 
 } // namespace graft

@@ -77,13 +77,13 @@ Error checkJob(StringRef Flag, StringRef Job) {
       didYouMean(Job, Known, "; give one of " + join(Known, ", ")));
 }
 
-/// Few enough for a clock; a number that is none is not among them.
+/// Returns true if a clock can count \p Seconds; false for NaN.
 bool isTime(double Seconds) { return Seconds >= 0 && Seconds <= 1e6; }
 
 } // namespace
 
 Expected<LaunchOptions> parseLaunchOptions(int Argc, char **Argv) {
-  // What is behind `--` is the command's.
+  // Arguments after `--` belong to the command.
   char **End = Argv + Argc;
   char **Dashes = std::find_if(
       Argv, End, [](const char *A) { return StringRef(A) == "--"; });

@@ -16,16 +16,16 @@ namespace graft {
 struct LaunchOptions {
   std::string ClusterFile;
   std::vector<std::string> Command;
-  std::set<std::string> Quiet; ///< Jobs.
-  /// How often a failed process of a job is started again.
+  std::set<std::string> Quiet; ///< Jobs whose output is not shown.
+  /// How often a failed process is restarted, by job.
   std::map<std::string, unsigned> Restarts;
   unsigned PortBase = 0;
   double Grace = 5;   ///< Seconds from SIGTERM to SIGKILL.
   double Timeout = 0; ///< Seconds; 0 is none.
 };
 
-/// \p Argv as options; the program ends with 0 after --help, and with 2 after
-/// what is no flag.
+/// Parses \p Argv. Ends the program with status 0 after --help and with 2 after
+/// an unknown flag.
 llvm::Expected<LaunchOptions> parseLaunchOptions(int Argc, char **Argv);
 
 } // namespace graft

@@ -1,4 +1,4 @@
-//===- lib/launch/Output.cpp - what processes say ---------------*- C++ -*-===//
+//===- lib/launch/Output.cpp - the output of processes ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -21,9 +21,9 @@ using namespace llvm;
 
 namespace graft {
 
-/// More is not read before some of it is written.
+/// The number of queued bytes from which on nothing more is read.
 static constexpr size_t MaxKept = 1 << 18;
-/// A longer line is taken apart.
+/// Longer lines are split.
 static constexpr size_t MaxLine = 1 << 20;
 
 void Output::follow(int From, int To, StringRef Name, unsigned Color) {
@@ -54,9 +54,9 @@ void Output::show(Stream &S, StringRef Line) {
     add(S.To, S.Prefix + Line + "\n");
 }
 
-/// Whether there was something to read.
+/// Returns true if it read something.
 bool Output::readSome(Stream &S) {
-  // As much as a pipe holds: what an ended process has left is read at once.
+  // The size of a pipe: one read gets all that an ended process left.
   static char Buffer[1 << 16];
   ssize_t Count;
   do
@@ -107,13 +107,13 @@ void Output::close() {
 
 void Output::writeSome() {
   Part &First = Queue.front();
-  // What a pipe takes without making us wait if it takes anything.
+  // A pipe that takes any bytes takes PIPE_BUF bytes without blocking.
   StringRef Text = StringRef(First.Text).substr(First.Written, PIPE_BUF);
   ssize_t Count = ::write(First.To, Text.data(), Text.size());
   if (Count < 0 && (errno == EINTR || errno == EAGAIN))
     return;
   if (Count < 0) {
-    // Nobody is left to be told of a fault of stderr.
+    // An error of stderr cannot be reported.
     if (First.To == STDOUT_FILENO && StdoutError == 0)
       StdoutError = errno;
     Count = static_cast<ssize_t>(First.Text.size() - First.Written);

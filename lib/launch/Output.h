@@ -1,10 +1,10 @@
-//===- lib/launch/Output.h - what processes say -----------------*- C++ -*-===//
+//===- lib/launch/Output.h - the output of processes ------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lines of several processes, whole, each behind the name of its task. Nothing
-// here waits for a reader: what cannot be written yet is kept, and while much
-// is kept no more is read, so that the processes wait.
+// Shows the lines of several processes, each after the name of its task.
+// Nothing here waits for a reader: text that cannot be written yet is queued.
+// While much is queued no more is read, so that the processes wait.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,33 +22,33 @@ namespace graft {
 
 class Output {
 public:
-  /// Shows each line that comes out of the pipe \p From, which it closes, on
-  /// \p To, 1 or 2, behind `[Name] `; of \p Color if that is a terminal. With
-  /// \p To 0 it is read and not shown.
+  /// Shows each line from the pipe \p From, which it closes, on \p To (1 or 2)
+  /// after `[Name] `, in \p Color if that is a terminal. If \p To is 0 the
+  /// lines are read and not shown.
   void follow(int From, int To, llvm::StringRef Name, unsigned Color);
 
-  /// A message of the launcher, after what it was told before.
+  /// Adds a message of the launcher after all earlier lines and messages.
   void say(const llvm::Twine &Message);
 
-  /// Reads and writes what can be, or waits for it, or for \p Wake, or for some
-  /// \p Milliseconds, unless they are -1.
+  /// Waits until it can read or write, \p Wake is readable, or \p Milliseconds
+  /// have passed (-1: no limit). Then reads and writes without waiting.
   void turn(int Wake, int Milliseconds);
 
-  /// Reads what is there, once from each pipe.
+  /// Reads once from each pipe, without waiting.
   void read();
-  /// Reads what is left and closes all pipes.
+  /// Reads the rest of all pipes without waiting and closes them.
   void close();
 
-  /// Whether all is written.
+  /// Returns true if everything is written.
   bool empty() const { return Queue.empty(); }
-  /// errno of a write to stdout that went wrong, or 0.
+  /// Returns the errno of a failed write to stdout, or 0.
   int error() const { return StdoutError; }
 
 private:
   struct Stream {
     int From, To;
     std::string Prefix;
-    std::string Line; ///< What came of a line that is not complete.
+    std::string Line; ///< The beginning of an incomplete line.
   };
   struct Part {
     int To;

@@ -1,4 +1,4 @@
-//===- lib/launch/Tasks.cpp - what a process is told ------------*- C++ -*-===//
+//===- lib/launch/Tasks.cpp - tasks and their settings ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -28,15 +28,15 @@ std::vector<Task> tasksOf(const ClusterSpec &Cluster) {
   return Result;
 }
 
-/// A port that is free, or \p Wanted if that is; 0 if there is none. \p Held
-/// gets the socket that keeps it from being found again.
+/// Binds \p Wanted, or any free port if it is 0. Returns the port, or 0 on
+/// failure. \p Held gets the socket that reserves it.
 static unsigned bindPort(unsigned Wanted, std::vector<int> &Held) {
   int Socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (Socket < 0)
     return 0;
   Held.push_back(Socket);
-  // A connection of before that is not yet forgotten is in nobody's way. Of
-  // ports that the system chooses two sockets would share one.
+  // Old connections do not block a wanted port. If the system chooses the
+  // ports, SO_REUSEADDR would let two sockets share one.
   int Reuse = Wanted != 0;
   ::setsockopt(Socket, SOL_SOCKET, SO_REUSEADDR, &Reuse, sizeof Reuse);
   sockaddr_in Address = {};
@@ -69,7 +69,7 @@ Error choosePorts(ClusterSpec &Cluster, unsigned Base) {
     if (!StringRef(Address).ends_with(":0"))
       continue;
     unsigned Port = 0;
-    // Port 0 is among those that are used.
+    // Used contains 0, because addresses to fill in have it.
     while (Base == 0 ? Used.contains(Port) : Port == 0 && Next <= 65535) {
       Port = Base == 0 || !Used.contains(Next) ? bindPort(Next, Held) : 0;
       if (Base == 0 && Port == 0)

@@ -1,4 +1,4 @@
-//===- lib/launch/Tasks.h - what a process is told --------------*- C++ -*-===//
+//===- lib/launch/Tasks.h - tasks and their settings ------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -17,21 +17,21 @@ struct Task {
 
   /// `worker/1`.
   std::string str() const { return Job + "/" + std::to_string(Index); }
-  /// Whether all is done once it, and those like it, have ended.
+  /// Returns true if the run ends once all tasks like this one have ended.
   bool trains() const { return Job == "chief" || Job == "worker"; }
 };
 
-/// All of them: chief, workers, ps, evaluator.
+/// Returns all tasks in the order chief, workers, ps, evaluator.
 std::vector<Task> tasksOf(const ClusterSpec &Cluster);
 
-/// Puts ports that are free into the addresses with port 0, or the free ones
-/// from \p Base on if it is not 0. `:0` becomes `localhost:PORT`.
+/// Replaces port 0 of the addresses by free ports, from \p Base on if it is not
+/// 0. `:0` becomes `localhost:PORT`.
 llvm::Error choosePorts(ClusterSpec &Cluster, unsigned Base);
 
-/// The value of `TF_CONFIG`.
+/// Returns the value of `TF_CONFIG` for \p T.
 std::string tfConfig(const ClusterSpec &Cluster, const Task &T);
 
-/// \p Argument with what stands for `{task}`, `{job}` and `{index}`.
+/// Returns \p Argument with `{task}`, `{job}` and `{index}` replaced.
 std::string fillIn(llvm::StringRef Argument, const Task &T);
 
 } // namespace graft

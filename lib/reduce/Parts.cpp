@@ -1,4 +1,4 @@
-//===- lib/reduce/Parts.cpp - what can be left out of a graph ---*- C++ -*-===//
+//===- lib/reduce/Parts.cpp - parts of a graph to leave out -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -30,8 +30,8 @@ namespace {
 // Nodes and edges
 //===----------------------------------------------------------------------===//
 
-/// A node that others read becomes a placeholder, and with it goes what only
-/// made its value.
+/// Replaces a node that others read by a placeholder, and removes the nodes
+/// that served only its value.
 class Nodes final : public PartKind {
 public:
   StringRef name() const override { return "nodes"; }
@@ -52,7 +52,7 @@ public:
   }
 };
 
-/// A list of places in a graph, of which some are edited.
+/// A list of places in a graph; the places that are left out are edited.
 class Places : public PartKind {
 public:
   using Visitor = function_ref<void(NodeId N, StringRef Key)>;
@@ -83,8 +83,8 @@ protected:
   }
 };
 
-/// Who reads a value reads, instead, what that was made of: an input of the
-/// same type. Control flow stays, without which there are no frames.
+/// Skips a node: its users read one of its inputs, of the same type, instead.
+/// Control-flow nodes stay, because without them there are no frames.
 class Steps final : public Places {
 public:
   StringRef name() const override { return "steps"; }
@@ -97,7 +97,7 @@ protected:
     });
   }
   void edit(Graph &G, NodeId N, StringRef /*Key*/) const override {
-    // What it would read may have been left out just now.
+    // An earlier edit may have removed that input.
     Endpoint Instead = instead(G, N);
     if (Instead.Node == NoNode)
       return;
@@ -147,7 +147,7 @@ protected:
 };
 
 //===----------------------------------------------------------------------===//
-// What nodes say
+// Devices, attributes and constants
 //===----------------------------------------------------------------------===//
 
 class Devices final : public Places {
@@ -166,7 +166,7 @@ protected:
   }
 };
 
-/// Those that an op does without.
+/// Attributes that an op does not need.
 class OptionalAttributes final : public Places {
 public:
   StringRef name() const override { return "attributes"; }
@@ -187,8 +187,8 @@ protected:
   }
 };
 
-/// A constant of many elements becomes one of zeros, or of empty strings, which
-/// takes one element to write.
+/// Replaces the elements of a constant by zeros or empty strings, which the
+/// file does not spell out.
 class Constants final : public Places {
 public:
   StringRef name() const override { return "constants"; }
@@ -222,11 +222,11 @@ private:
 };
 
 //===----------------------------------------------------------------------===//
-// What is around the graph
+// Declarations and functions
 //===----------------------------------------------------------------------===//
 
-/// Entries of collections, signatures, the saver and what else a MetaGraphDef
-/// has.
+/// Entries of collections, signatures, the saver and other fields of a
+/// MetaGraphDef.
 class Declarations final : public PartKind {
 public:
   StringRef name() const override { return "declarations"; }
@@ -263,7 +263,8 @@ private:
       Keys.insert(Key);
     return Keys;
   }
-  /// Asks of each entry, in order, whether it stays.
+  /// Calls \p Stays for each entry, in order, and removes the entry if it
+  /// returns false.
   static void filter(tensorflow::MetaGraphDef &Meta,
                      function_ref<bool()> Stays) {
     if (Meta.has_saver_def() && !Stays())
@@ -295,8 +296,8 @@ private:
   }
 };
 
-/// Nodes of the bodies of functions: those that nothing of the body reads and
-/// that it does not return.
+/// Nodes of function bodies that no node of the body reads and the function
+/// does not return.
 class BodyNodes final : public PartKind {
 public:
   StringRef name() const override { return "nodes of functions"; }

@@ -1,4 +1,4 @@
-//===- lib/reduce/Parts.h - what can be left out of a graph -----*- C++ -*-===//
+//===- lib/reduce/Parts.h - parts of a graph to leave out -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -15,21 +15,22 @@
 
 namespace graft {
 
-/// A kind of parts. Parts are numbered; the order is the same for the same
-/// graph, and what belongs together stands together.
+/// A kind of parts. Parts are numbered in an order that depends on the graph
+/// alone, and related parts are next to each other.
 class PartKind {
 public:
   virtual ~PartKind() = default;
-  /// In the line of progress: "nodes".
+  /// Returns the name for the line of progress: "nodes".
   virtual llvm::StringRef name() const = 0;
-  /// How many there are in \p M.
+  /// Returns the number of parts in \p M.
   virtual size_t count(const Module &M) const = 0;
-  /// Leaves those out of \p M for which \p Gone is true. The graph that is left
-  /// is one that TensorFlow loads.
+  /// Leaves the parts of \p M out for which \p Gone is true. TensorFlow loads
+  /// the graph that is left.
   virtual void leaveOut(Module &M, const std::vector<bool> &Gone) const = 0;
 };
 
-/// All kinds, in the order in which to try them: what takes most with it first.
+/// Returns all kinds in the order to try them: those that remove most are
+/// first.
 std::vector<std::unique_ptr<PartKind>> allPartKinds();
 
 } // namespace graft

@@ -20,7 +20,7 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-/// How large a graph is: nodes, those of them that are no placeholders, bytes.
+/// The size of a graph: nodes, nodes that are not placeholders, bytes.
 using Size = std::tuple<size_t, size_t, size_t>;
 
 Size sizeOf(const Graph &G, StringRef Bytes) {
@@ -37,7 +37,7 @@ public:
   Expected<Reduced> run(StringRef Bytes);
 
 private:
-  /// Reads the best graph. It was written by this program.
+  /// Reads the best graph. This cannot fail, because this program wrote it.
   Module read() const {
     return cantFail(
         readModule(MemoryBuffer::getMemBuffer(Best, "reduced", false)));
@@ -72,8 +72,8 @@ void Reducer::say(const PartKind &Kind, size_t Chunk) {
                 << " graphs tried; without " << Chunk << " " << Kind.name();
 }
 
-/// Leaves out \p Chunk parts of \p Count from place \p Next on; if one of the
-/// graphs is interesting it is the best one, and \p Next the place to go on at.
+/// Tries graphs from index \p Next on: each leaves out \p Chunk of the \p Count
+/// parts. If one is interesting it becomes the best, \p Next its index.
 Expected<bool> Reducer::tryWithout(const PartKind &Kind, size_t Chunk,
                                    size_t Chunks, size_t Count, size_t &Next) {
   std::vector<std::string> Made(Chunks);
@@ -89,7 +89,7 @@ Expected<bool> Reducer::tryWithout(const PartKind &Kind, size_t Chunk,
       consumeError(std::move(E));
       return "";
     }
-    // What is no smaller is no progress.
+    // A graph that is not smaller is no progress.
     if (sizeOf(M.graph(), Sink.Text) >= SizeOfBest)
       return "";
     Made[I] = std::move(Sink.Text);

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Delta debugging (Zeller, Hildebrandt 2002), one kind of parts after the
-// other: half of them are left out, then quarters, and so on to single parts;
-// what is interesting without them is the graph to go on with. Kinds are tried
-// again as long as one of them finds something.
+// Delta debugging (Zeller, Hildebrandt 2002) for one kind of parts after the
+// other. All parts are left out, then halves, then quarters, and so on to
+// single parts; an interesting graph is the one to go on with. Kinds are tried
+// again as long as one of them makes the graph smaller.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,11 +21,11 @@
 namespace graft {
 
 struct ReduceOptions {
-  std::string Folder; ///< For the graphs that are tried.
-  bool Text = false;  ///< These are text.
-  /// How far it is, in one line that is written again and again; or null.
+  std::string Folder; ///< The folder for graphs to try.
+  bool Text = false;  ///< Write these graphs as text.
+  /// A stream for the progress, in one line that is overwritten; or null.
   llvm::raw_ostream *Progress = nullptr;
-  llvm::function_ref<bool()> Stop; ///< Keep the best so far, and come back.
+  llvm::function_ref<bool()> Stop; ///< Returns true to stop early.
 };
 
 struct Reduced {
@@ -33,8 +33,8 @@ struct Reduced {
   size_t NodesBefore = 0, Nodes = 0;
 };
 
-/// The smallest graph that \p Test finds interesting that was found, of \p
-/// Bytes, a graph file, which it has to find interesting.
+/// Returns the smallest graph that it found interesting by \p Test. \p Bytes is
+/// the graph file to begin with, which has to be interesting, too.
 llvm::Expected<Reduced> reduce(llvm::StringRef Bytes, Trials &Test,
                                const ReduceOptions &O);
 

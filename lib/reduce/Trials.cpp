@@ -24,7 +24,7 @@ namespace graft {
 
 using Clock = std::chrono::steady_clock;
 
-/// A process, which leads a group of its own.
+/// A process that leads a group of its own.
 struct Trials::Running {
   size_t Index;
   int Pid;
@@ -78,7 +78,7 @@ Trials::first(size_t Begin, size_t End, function_ref<std::string(size_t)> Make,
       return R.Index >= From;
     });
   };
-  // What comes behind one that was found is of no interest.
+  // Only graphs before the found one are still of interest.
   while (true) {
     size_t Last = std::min(End, Found.value_or(End));
     while (All.size() < Jobs && Next < Last && !Stop()) {
@@ -108,7 +108,7 @@ Trials::first(size_t Begin, size_t End, function_ref<std::string(size_t)> Make,
       else if (Ended == R.Pid && WIFEXITED(Status) && WEXITSTATUS(Status) == 0)
         Found = std::min(R.Index, Found.value_or(R.Index));
       if (Ended != 0)
-        kill(-R.Pid, SIGKILL); // What it left behind.
+        kill(-R.Pid, SIGKILL); // The rest of its group.
       R.Pid = 0;
     }
     erase_if(All, [](const Running &R) { return R.Pid == 0; });

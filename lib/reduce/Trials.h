@@ -18,19 +18,19 @@
 
 namespace graft {
 
-/// Runs a command with the path of a graph as its last argument. A graph is
-/// interesting if that ends with status 0.
+/// Runs a command with the path of a graph as its last argument. The graph is
+/// interesting if the command ends with status 0.
 class Trials {
 public:
-  /// \p Command is run as it is; what it prints is lost, unless \p Show. A
-  /// trial of more than \p Seconds is killed, with what it started, and not
+  /// Runs \p Command without a shell and drops its output. A trial of more than
+  /// \p Seconds is killed with its process group, and its graph is not
   /// interesting.
   Trials(std::vector<std::string> Command, unsigned Jobs, double Seconds)
       : Command(std::move(Command)), Jobs(Jobs), Seconds(Seconds) {}
 
-  /// The first of graphs \p Begin to \p End that is interesting, or nothing;
-  /// \p Make(I) writes graph I and returns its path, or "" if there is no such
-  /// graph. As many run at once as there are jobs. \p Stop ends all of it.
+  /// Returns the first interesting graph from \p Begin on and before \p End, or
+  /// nothing. \p Make(I) writes graph I and returns its path, or "" if there is
+  /// no such graph. Runs jobs() graphs at once; \p Stop ends them all.
   llvm::Expected<std::optional<size_t>>
   first(size_t Begin, size_t End, llvm::function_ref<std::string(size_t)> Make,
         llvm::function_ref<bool()> Stop);
@@ -46,7 +46,7 @@ private:
   std::vector<std::string> Command;
   unsigned Jobs;
   double Seconds;
-  size_t Count = 0; ///< Graphs that were tried.
+  size_t Count = 0; ///< The number of graphs tried.
 };
 
 } // namespace graft

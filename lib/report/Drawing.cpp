@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Nodes become boxes: a node is one, or all nodes of a replica in a scope are.
-// Boxes are put into clusters, which are the replicas, in them the scopes.
+// A box is a node, or all nodes of a replica in one scope. Boxes are put into
+// clusters: one for each replica, and in it one for each scope.
 //
 //     replica_1/dense/MatMul      cluster "replica 1"
 //     replica_1/dense/Add    ->     cluster "dense": MatMul, Add
@@ -35,28 +35,28 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-/// As many boxes as a page has room for.
+/// The number of boxes that fit on a page.
 constexpr size_t PageLimit = 120;
-/// More are no picture of anything: then scopes at the root are boxes, too.
+/// With more boxes of root scopes, each replica is a single box.
 constexpr size_t FlatLimit = 1000;
-/// Clusters in clusters: a name may have any number of slashes.
+/// The deepest nesting of clusters: a name may have any number of slashes.
 constexpr size_t DepthLimit = 8;
-/// A pattern is held against as many scopes of a name.
+/// The number of scopes of a name that patterns are matched with.
 constexpr size_t ScopeLimit = 64;
 
 /// Light colors, in which black text can be read, for devices in turn.
 constexpr StringLiteral Fills[] = {"#cfe2f3", "#fce5cd", "#d9ead3", "#ead1dc",
                                    "#fff2cc", "#d9d2e9", "#d0e0e3", "#f4cccc"};
 
-/// A color of its own for each kind of inserted nodes.
+/// Returns the color of a kind of inserted nodes.
 std::string borderOf(Inserted Kind) {
   constexpr double Kinds = static_cast<double>(Inserted::Check);
   return fmt::format("\"{:.3f} 1.0 0.7\"",
                      (static_cast<double>(Kind) - 1) / Kinds);
 }
 
-/// The first \p Depth scopes of \p Name, with the slash behind, or "" if it is
-/// in fewer.
+/// Returns the first \p Depth scopes of \p Name with the slash behind, or "" if
+/// it is in fewer.
 StringRef scopeOf(StringRef Name, size_t Depth) {
   size_t End = 0;
   for (size_t I = 0; I < Depth; ++I) {
@@ -72,7 +72,7 @@ struct Box {
   NodeId First = NoNode;
   size_t Nodes = 0, Inserted = 0;
   bool IsScope = false;
-  std::string Path; ///< What is shown: a name, or a scope with a slash.
+  std::string Path; ///< The label: a name, or a scope with a slash.
   std::string Id;
   std::optional<unsigned> Replica;
   SmallSetVector<StringRef, 2> Devices;
@@ -81,7 +81,7 @@ struct Box {
 struct Edge {
   size_t Tensors = 0, Controls = 0;
   unsigned Port = 0;
-  bool Crosses = false; ///< Between devices.
+  bool Crosses = false; ///< Set if an edge joins two devices.
 };
 
 class Drawing {
@@ -114,8 +114,8 @@ private:
   std::vector<size_t> BoxOf; ///< By node.
   MapVector<std::pair<size_t, size_t>, Edge> Edges;
   MapVector<StringRef, StringRef> FillOf; ///< By device.
-  std::set<Inserted> Kinds;               ///< Those that are seen.
-  unsigned LastReplica = 0;               ///< Of those that are left out.
+  std::set<Inserted> Kinds;               ///< Inserted kinds that are drawn.
+  unsigned LastReplica = 0;               ///< The last replica left out, or 0.
   size_t Clusters = 0;
   std::string Out;
 };
@@ -177,8 +177,8 @@ Error Drawing::select(const DrawingOptions &O) {
   return O.Scopes.empty() ? Error::success() : selectScopes(O.Scopes);
 }
 
-/// What has the box of \p N in common: its replica, from 1 on, or 0, and its
-/// scope; with a name instead of a scope it is alone in it.
+/// Returns the key of the box of \p N: its replica from 1 on, or 0, and its
+/// scope. A node outside of such a scope is alone, with its name as the key.
 std::pair<unsigned, StringRef> Drawing::placeOf(NodeId N, size_t Depth) const {
   const DrawnNode &This = Nodes[N];
   StringRef Scope = scopeOf(This.Name, Depth);
@@ -193,8 +193,8 @@ size_t Drawing::countBoxes(size_t Depth) const {
   return Places.size();
 }
 
-/// Where a page has no room for all nodes those of further replicas say
-/// nothing: they are what those of replica 1 are.
+/// Leaves out all replicas after replica 1 if a page has no room for all nodes:
+/// their nodes look like those of replica 1.
 void Drawing::leaveOutCopies() {
   if (Drawn.size() <= PageLimit)
     return;
@@ -206,8 +206,8 @@ void Drawing::leaveOutCopies() {
   });
 }
 
-/// The depth of scopes from which on they are boxes: the largest for which a
-/// page has room.
+/// Returns the depth at which scopes become boxes: the largest for which all
+/// boxes fit on a page.
 size_t Drawing::depth() const {
   size_t Deepest = 0;
   for (NodeId N : Drawn)
@@ -241,7 +241,7 @@ void Drawing::makeBoxes(size_t Depth) {
     B.IsScope = B.Nodes > 1 || Depth == 0;
     StringRef Scope = scopeOf(Nodes[B.First].Name, Depth);
     B.Path = B.IsScope ? Scope.str() : Nodes[B.First].Name;
-    // No name has a blank.
+    // The blank keeps it different from all names.
     B.Id = !B.IsScope   ? G.name(B.First).str()
            : !B.Replica ? B.Path + " once"
                         : fmt::format("{} replica {}", B.Path, *B.Replica);
@@ -309,8 +309,7 @@ void Drawing::open(const Twine &Label, size_t Indent) {
                   std::string(Indent, ' '), Clusters++, dotString(Label.str()));
 }
 
-/// Prints the boxes \p Of, all of which are in the scope \p Inside, which has
-/// \p Depth parts.
+/// Prints the boxes \p Of in the scope \p Inside, which has \p Depth parts.
 void Drawing::print(ArrayRef<size_t> Of, size_t Depth, StringRef Inside,
                     size_t Indent) {
   MapVector<StringRef, SmallVector<size_t, 0>> Scopes;
@@ -323,7 +322,7 @@ void Drawing::print(ArrayRef<size_t> Of, size_t Depth, StringRef Inside,
       Scopes[Scope].push_back(I);
   }
   for (const auto &[Scope, Members] : Scopes) {
-    // One box needs no frame.
+    // A single box needs no cluster.
     if (Members.size() == 1) {
       print(Boxes[Members[0]], Inside, Indent);
       continue;
@@ -384,8 +383,8 @@ std::string Drawing::text() {
       Attrs.push_back(fmt::format("label=\"{}\"", Its.Tensors));
     else if (Its.Port != 0 && Boxes[Ends.first].Nodes == 1)
       Attrs.push_back(fmt::format("taillabel=\"{}\"", Its.Port));
-    // Boxes of scopes may read each other; Graphviz wants to know which of them
-    // is above, and boxes come in the order of their first nodes.
+    // Boxes of scopes may form cycles, but Graphviz ranks them by their edges.
+    // Boxes are in the order of their first nodes, and edges back are ignored.
     if (Ends.first > Ends.second)
       Attrs.emplace_back("constraint=false");
     if (Its.Crosses)

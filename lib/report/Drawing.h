@@ -17,23 +17,23 @@
 
 namespace graft {
 
-/// What is drawn of a graph.
+/// The part of a graph to draw.
 struct DrawingOptions {
-  std::string Around; ///< `NODE[:HOPS]`: what is near a node; empty: all.
+  std::string Around; ///< `NODE[:HOPS]`: the nodes near a node; empty: all.
   std::vector<std::string> Scopes; ///< Patterns of scopes; empty: all.
 };
 
-/// What a node of a graph that is drawn is a copy of.
+/// The name and the replica of a node to draw.
 struct DrawnNode {
-  std::string Name;                ///< In the input, or else in the program.
-  std::optional<unsigned> Replica; ///< None: there is one for all of them.
+  std::string Name;                ///< In the input or in the program.
+  std::optional<unsigned> Replica; ///< None: one node for all replicas.
   Inserted Kind = Inserted::No;
 };
 
-/// \p G, whose nodes are those of \p Nodes, in the language of Graphviz: a
-/// cluster for each replica and for each scope in it, colors for devices and
-/// for what was inserted. Of more nodes than a page has room for, those of a
-/// scope are one box, from that depth of scopes on at which it has.
+/// Draws \p G, whose nodes \p Nodes describes, in the language of Graphviz.
+/// Replicas and the scopes in them are clusters; colors show devices and
+/// inserted nodes. If a page has no room for all nodes each scope becomes one
+/// box, at the largest depth that fits.
 llvm::Expected<std::string> drawGraph(const Graph &G,
                                       llvm::ArrayRef<DrawnNode> Nodes,
                                       const DrawingOptions &O);

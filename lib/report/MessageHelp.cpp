@@ -1,4 +1,4 @@
-//===- lib/report/MessageHelp.cpp - what a message means --------*- C++ -*-===//
+//===- lib/report/MessageHelp.cpp - the meaning of messages -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -17,7 +17,7 @@ static constexpr char RemarksPage[] =
 #include "embedded/Remarks.inc"
     ;
 
-/// Markdown without its marks: of a link its text.
+/// Returns the text of Markdown without its marks and the targets of links.
 static std::string plainText(StringRef Cell) {
   std::string Out;
   Cell = Cell.trim();

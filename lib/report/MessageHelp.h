@@ -1,9 +1,9 @@
-//===- lib/report/MessageHelp.h - what a message means ----------*- C++ -*-===//
+//===- lib/report/MessageHelp.h - the meaning of messages -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rows of the tables of docs/Remarks.md, which is compiled in: what a page
-// says of a message and what a report says of it is one text.
+// The rows of the tables of docs/Remarks.md, which is compiled in: pages and
+// reports explain a message by the same text.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,18 +19,18 @@
 
 namespace graft {
 
-/// What is said of all messages with one id.
+/// The help for all messages with one id.
 struct MessageHelp {
   std::string Id;
-  bool IsRemark = false; ///< Else it is one of a warning.
-  std::string Says;      ///< What it says, as plain text.
-  std::string ToDo;      ///< What to do about it, likewise.
+  bool IsRemark = false; ///< Unset for a warning.
+  std::string Says;      ///< The meaning, as plain text.
+  std::string ToDo;      ///< The advice, as plain text.
 };
 
-/// All of them, in the order of the page.
+/// Returns all rows in the order of the page.
 std::vector<MessageHelp> messageHelp();
 
-/// What \p All says of \p D, or null.
+/// Returns the help of \p All for \p D, or null.
 const MessageHelp *helpOf(llvm::ArrayRef<MessageHelp> All, const Diagnostic &D);
 
 } // namespace graft

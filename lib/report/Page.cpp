@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// page.html with what its marks {{so}} name put in. The report is made smaller,
-// 30 times for a large graph, and is in base64: no text in it can end the
-// element that it is in.
+// Puts texts in the place of the marks {{...}} of page.html. The report is
+// compressed, to a 30th for a large graph, and encoded in base64: no text in it
+// can end its element.
 //
 //===----------------------------------------------------------------------===//
 

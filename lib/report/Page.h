@@ -13,11 +13,11 @@
 
 namespace graft {
 
-/// Whether what is called \p File is a page, and not JSON.
+/// Returns true if \p File is to be a page, not JSON.
 inline bool isPage(llvm::StringRef File) { return File.ends_with(".html"); }
 
-/// The page that shows \p Json, a report of docs/Report.md. All that it takes
-/// is in it.
+/// Returns the page that shows \p Json, a report of docs/Report.md. The page
+/// loads no other file.
 std::string reportPage(llvm::StringRef Json);
 
 } // namespace graft

@@ -87,8 +87,8 @@ std::string remarksYaml(const DiagnosticEngine &Diags) {
 // LLVM's YAML
 //===----------------------------------------------------------------------===//
 
-/// The kind of LLVM's remarks that \p D is: something was done, or was wanted
-/// and could not be, or is told to understand the others.
+/// Returns the kind of LLVM's remarks for \p D: something was done, was missed
+/// or failed, or is an analysis that explains the others.
 static StringRef llvmKind(const Diagnostic &D) {
   if (D.Level == Severity::Error)
     return "Failure";
@@ -101,7 +101,7 @@ static StringRef llvmKind(const Diagnostic &D) {
       .Default("Passed");
 }
 
-/// The arguments of a remark are its text, one after the other; a list is an
+/// Prints the text of \p D as arguments, one after the other; a list has an
 /// argument for each element.
 static void printArgs(raw_ostream &OS, const Diagnostic &D) {
   auto Arg = [&](StringRef Key, StringRef Value) {
@@ -140,7 +140,7 @@ std::string remarksOptYaml(const DiagnosticEngine &Diags, StringRef File) {
       OS << "DebugLoc: { File: "
          << llvmYamlString(D.File.empty() ? File : StringRef(D.File))
          << ", Line: " << D.Line << ", Column: " << D.Column << " }\n";
-    // What a function is to LLVM is a node here.
+    // A node takes the place of LLVM's function.
     OS << "Function: "
        << llvmYamlString(D.Node.empty() ? "(graph)" : StringRef(D.Node))
        << '\n';
@@ -228,7 +228,8 @@ private:
   std::vector<MessageHelp> Rules = messageHelp();
 };
 
-/// A remark and a warning may have one id, rules may not.
+/// Returns the id of a rule. A remark and a warning may share an id, but rules
+/// may not.
 std::string ruleId(StringRef Id, bool IsRemark) {
   return ((IsRemark ? "remark/" : "") + Id).str();
 }

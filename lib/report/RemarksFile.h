@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The forms in which --remarks=FILE says what was done: docs/Remarks.md.
+// The formats of --remarks=FILE: docs/Remarks.md.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,30 +17,30 @@
 
 namespace graft {
 
-/// How --remarks=FILE writes them.
+/// The format of a remarks file.
 enum class RemarksFormat : uint8_t {
   Text,
   Yaml,
-  OptYaml, ///< As LLVM's compilers write remarks.
+  OptYaml, ///< The format of LLVM's compilers.
   Json,
   Sarif,
 };
 
-/// What \p File is called after: `.json`, `.sarif`, `.opt.yaml`, `.txt`, or
-/// else YAML.
+/// Returns the format by the ending of \p File: `.json`, `.sarif`, `.opt.yaml`,
+/// `.txt`, or else YAML.
 RemarksFormat remarksFormatOf(llvm::StringRef File);
 
-/// A stream of YAML documents.
+/// Returns a stream of YAML documents.
 std::string remarksYaml(const DiagnosticEngine &Diags);
-/// An array of JSON objects with the same fields.
+/// Returns an array of JSON objects with the same fields.
 std::string remarksJson(const DiagnosticEngine &Diags);
-/// The fields of \p D in the object that \p J is in, with what to do about it
-/// if \p Help is given.
+/// Writes the fields of \p D into the object that \p J is in, and \p Help, the
+/// advice, if it is not empty.
 void remarkFields(llvm::json::OStream &J, const Diagnostic &D,
                   llvm::StringRef Help = "");
-/// The stream that LLVM's -fsave-optimization-record writes, about \p File.
+/// Returns a stream as of LLVM's -fsave-optimization-record, about \p File.
 std::string remarksOptYaml(const DiagnosticEngine &Diags, llvm::StringRef File);
-/// A SARIF 2.1.0 log about \p File, whose rules are those of docs/Remarks.md.
+/// Returns a SARIF 2.1.0 log about \p File, with the rules of docs/Remarks.md.
 std::string remarksSarif(const DiagnosticEngine &Diags, llvm::StringRef File);
 
 } // namespace graft

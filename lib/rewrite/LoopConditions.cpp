@@ -380,8 +380,8 @@ std::vector<SharedLoop> shareLoopConditions(Module &M,
       More = true;
       if (Diags.wantsRemarks())
         Diags.remark("loop", originName(G, Its.Decided.User),
-                     "what a loop decides by here is computed by each replica "
-                     "on the rows of all replicas, as on the single device");
+                     "each replica computes this condition of a loop on the "
+                     "rows of all replicas, as the single device does");
       Result.push_back(std::move(Its));
     }
   }

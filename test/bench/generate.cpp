@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Writes the graph that TensorFlow 2.21 builds for this program, node for node,
-// with as many blocks as make about NODES nodes:
+// with enough blocks for about NODES nodes:
 //
 //     h = x
 //     for b in range(blocks):                  # scope
@@ -16,9 +16,9 @@
 //     MomentumOptimizer(0.01, 0.9).minimize(loss, global_step, name="train_op")
 //     variables_initializer(global_variables(), name="init"); Saver()
 //
-// That is: resource variables with their initializers and slots, the backward
+// It has resource variables with their initializers and slots, the backward
 // graph with its tuples and AddN, a saver, `_class` and `_output_shapes`.
-// test/conformance/test_scale.py compares it with what TensorFlow builds.
+// test/conformance/test_scale.py compares it with a graph of TensorFlow.
 //
 //     generate NODES OUTPUT[.pb|.meta] [WIDTH]
 //
@@ -134,7 +134,7 @@ std::string shapeListAttr(const std::vector<std::string> &Bodies) {
   return listAttr(S);
 }
 
-/// A TensorProto attribute; \p Values are its value fields.
+/// Returns a TensorProto attribute; \p Values are its value fields.
 std::string tensorAttr(unsigned Type, const Shape &Dims,
                        const std::string &Values) {
   std::string Tensor, S;
@@ -155,7 +155,7 @@ std::string intValue(unsigned Field, uint64_t V) {
   return packed(Field, Element);
 }
 
-/// A FullTypeDef with one argument, or none.
+/// Returns a FullTypeDef with one argument, or none.
 std::string fullType(unsigned Id, const std::string &Argument) {
   std::string S;
   wire::appendInt(S, 1, Id);
@@ -184,9 +184,9 @@ public:
     Blocks = std::max<size_t>(1, (Wanted + NodesPerBlock / 2) / NodesPerBlock);
   }
 
-  /// The serialized GraphDef.
+  /// Returns the serialized GraphDef.
   std::string graph();
-  /// The serialized MetaGraphDef around \p Graph.
+  /// Returns the serialized MetaGraphDef around \p Graph.
   std::string metaGraph(const std::string &Graph) const;
 
   size_t numNodes() const { return Count; }
@@ -196,7 +196,7 @@ public:
 private:
   using Attrs = std::vector<std::pair<std::string, std::string>>;
 
-  /// What a variable is to the rest of the graph.
+  /// A variable, as the rest of the graph uses it.
   struct Variable {
     std::string Name;
     std::string Initial;
@@ -239,7 +239,7 @@ private:
   std::string layerScope(size_t B, unsigned L) const {
     return blockScope(B) + "/feed_forward/dense_" + std::to_string(L);
   }
-  /// What block \p B reads.
+  /// Returns the input of block \p B.
   std::string blockInput(size_t B) const {
     return B == 0 ? "x" : blockScope(B - 1) + "/residual/add";
   }
@@ -304,7 +304,7 @@ void Generator::strings(const std::string &Name, const Strings &Values,
            Device);
 }
 
-/// A NoOp after \p Nodes. TensorFlow sorts control inputs by name.
+/// Adds a NoOp after \p Nodes. TensorFlow sorts control inputs by name.
 void Generator::group(const std::string &Name, Strings Nodes, bool Manual) {
   std::sort(Nodes.begin(), Nodes.end());
   for (std::string &N : Nodes)
@@ -413,7 +413,7 @@ void Generator::loss() {
            "global_step");
 }
 
-/// The tuple that makes the gradients of one op wait for each other.
+/// Adds the tuple that makes the gradients of one op wait for each other.
 void Generator::tuple(const std::string &Scope, const Strings &Gradients,
                       const std::vector<Shape> &Shapes) {
   std::string Deps = Scope + "/tuple/group_deps";
@@ -435,7 +435,7 @@ void Generator::shapeOf(const std::string &Name, const std::string &Of) {
        FullType);
 }
 
-/// The gradients of X op Y, whose shapes may differ for all TensorFlow knows.
+/// Adds the gradients of X op Y: TensorFlow allows for different shapes.
 void Generator::broadcastGradient(const std::string &Scope,
                                   const std::string &X, const std::string &Y,
                                   const std::string &Gradient,

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a graph file costs to those who hold it as protobuf messages: an arena,
-// parse, serialize, write, as bytes or as text. And what its bytes cost: a copy
-// in memory. One measurement in one process:
+// Measures the cost of a graph file as protobuf messages: an arena, parse,
+// serialize, and write as bytes or as text. Also measures the cost of its
+// bytes: a copy in memory. Each process makes one measurement:
 //
 //     protobuf_baseline message FILE [OUTPUT]   parse + serialize (+ write)
 //     protobuf_baseline text    FILE OUTPUT     parse + TextFormat::Print
@@ -72,7 +72,7 @@ std::unique_ptr<MemoryBuffer> map(const char *Path) {
   return std::move(*Buffer);
 }
 
-/// The message in \p Buffer. It is never destroyed: a program that only
+/// Returns the message in \p Buffer. It is never destroyed: a program that only
 /// rewrites a file just ends.
 google::protobuf::Message *parse(const MemoryBuffer &Buffer, StringRef Path) {
   google::protobuf::ArenaOptions Options;
@@ -156,6 +156,6 @@ int main(int Argc, char **Argv) {
               seconds(Usage.ru_utime), seconds(Usage.ru_stime), Usage.ru_maxrss,
               Nodes);
   std::fflush(stdout);
-  // The messages are not taken apart: see above.
+  // Ends without destroying the messages: see parse().
   _exit(0);
 }

@@ -52,7 +52,7 @@ class Fixture {
 public:
   Fixture(std::string File, const StrategyOptions &Options)
       : File(std::move(File)), Input(read()) {
-    // Without the check and the lowering.
+    // All but the check and the lowering.
     Passes = std::move(buildPipeline(Options).Passes);
     Passes.resize(Passes.size() - 2);
     Program = after(Passes.size());
@@ -65,7 +65,7 @@ public:
     return std::move(*M);
   }
 
-  /// A fresh module after the first \p Count passes.
+  /// Returns a fresh module after the first \p Count passes.
   Module after(size_t Count) const {
     Module M = read();
     M.keepInput();
@@ -159,11 +159,11 @@ void addStages(const Fixture &F) {
           State.ResumeTiming();
           F.run(M, I);
           State.PauseTiming();
-          M = Module(); // its end is not the pass's
+          M = Module(); // not part of the pass
           State.ResumeTiming();
         })
-        // Making the program takes much longer than the pass, so the time that
-        // is measured must not decide how often that is done.
+        // A fixed number, because making the program takes much longer than the
+        // pass: measured time must not decide on it.
         ->Iterations(10);
   Mesh Devices = readMesh(F.Program.graph());
   add("expand:size", F, [&, Devices](benchmark::State &) {

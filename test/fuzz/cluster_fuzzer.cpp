@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is not refused has a task for each address of the jobs that train.
+// A file that is accepted has an address for each task that trains.
 //
 //===----------------------------------------------------------------------===//
 

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The bytes are a graph file, or else choices that make a graph with variables,
-// conditionals and functions (support/RandomGraph.h). It goes through the
-// pipeline of a strategy. That may refuse it, for a reason; else the result is
-// legal, the certificate holds, and it holds of the file that is written.
+// conditionals and functions (support/RandomGraph.h). The pipeline of a
+// strategy may refuse the graph if it says why. Otherwise the result is legal,
+// and the certificate holds for the written file.
 //
 //===----------------------------------------------------------------------===//
 
@@ -61,7 +61,7 @@ void distribute(llvm::StringRef Bytes, InputKind Kind,
   DiagnosticEngine Diags;
   require(verifyModule(M, Diags), "a graph is legal: " + text(Diags));
   M.graph().markVerified();
-  // What TensorFlow does not import no pipeline sees.
+  // Pipelines get only graphs that TensorFlow imports.
   DiagnosticEngine Ignored;
   if (!verifyImport(M, Ignored))
     return;
@@ -72,7 +72,7 @@ void distribute(llvm::StringRef Bytes, InputKind Kind,
   require(Parsed->str() == Text, "a pipeline is printed as it is parsed");
   Manager.add(std::move(*Parsed));
   if (!Manager.run(M, Diags, {})) {
-    require(Diags.hasErrors(), "who refuses says why");
+    require(Diags.hasErrors(), "a refusal has a reason");
     return;
   }
   require(verifyModule(M, Diags), "a program is legal: " + text(Diags));
@@ -95,11 +95,11 @@ void distribute(llvm::StringRef Bytes, InputKind Kind,
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *Data, size_t Size) {
   llvm::StringRef Bytes(reinterpret_cast<const char *>(Data), Size);
-  // The last bytes choose the pipeline: text and files have them too.
+  // The last bytes choose the pipeline, those of a file as well.
   unsigned Way = Size == 0 ? 0 : Data[Size - 1];
   unsigned Name = Size < 2 ? 0 : Data[Size - 2];
   static const std::vector<std::string> Names = [] {
-    // One graph for each process is not what a file can be checked for.
+    // This strategy writes a file for each process; the check is of one file.
     std::vector<std::string> Names = strategyNames();
     llvm::erase(Names, "ipu-multi-worker");
     return Names;

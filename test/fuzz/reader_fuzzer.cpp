@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Any bytes are read as each kind of file, verified, and written in each
-// format. None of it may crash, and what no pass touched has the bytes that
-// were read. A file that says that graft wrote it is folded too.
+// format. No step may crash, and a file that no pass touched keeps its bytes. A
+// file with the marker of graft is also folded and certified.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ std::string write(const Module &M, OutputFormat Format) {
   return std::move(Sink.Text);
 }
 
-/// As text, or nothing: strings that are not UTF-8 have none.
+/// Returns \p M as text, or nothing: text has no strings that are not UTF-8.
 std::optional<std::string> print(const Module &M) {
   StringSink Sink;
   if (llvm::Error E = writeModule(M, OutputFormat::Text, Sink)) {
@@ -47,8 +47,8 @@ llvm::Expected<Module> read(llvm::StringRef Bytes, const ReadOptions &Options) {
                     Options);
 }
 
-/// Text that was printed is read as the same module, but for what text cannot
-/// say: fields that no one knows.
+/// Checks that printed text is read as the same module, except for unknown
+/// fields, which text does not have.
 void checkText(const Module &M) {
   std::optional<std::string> Text = print(M);
   if (!Text)
@@ -60,7 +60,7 @@ void checkText(const Module &M) {
   require(print(*Again) == Text, "text is printed as it was read");
 }
 
-/// Whether \p G says that graft wrote it.
+/// Returns true if \p G has the marker that graft wrote it.
 bool isStamped(const Graph &G) {
   for (NodeId N = 0; N < G.size(); ++N)
     if (G.isLive(N) && G.hasAttr(N, StampAttr))
@@ -75,7 +75,7 @@ void check(llvm::StringRef Bytes, InputKind Kind) {
     return;
   }
   std::string Written = write(*M, OutputFormat::Binary);
-  // Of a GraphItem the graph is written.
+  // Only the graph of a GraphItem is written.
   auto Found = sniffBinary(Bytes, Kind);
   bool Inside = M->Text || (Found && *Found == InputKind::GraphItem);
   if (!Found)
@@ -83,7 +83,7 @@ void check(llvm::StringRef Bytes, InputKind Kind) {
   require(Inside || Written == Bytes, "an empty pipeline writes the input");
   DiagnosticEngine Diags;
   if (!verifyModule(*M, Diags)) {
-    require(Diags.hasErrors(), "who refuses says why");
+    require(Diags.hasErrors(), "a refusal has a reason");
     return;
   }
   checkText(*M);
@@ -95,7 +95,7 @@ void check(llvm::StringRef Bytes, InputKind Kind) {
   }
   if (!mayCall(M->graph()))
     return;
-  // The normal form of a legal graph is legal, unless it says what is wrong.
+  // A legal graph without errors of inlining can be written and verified.
   M->graph().markVerified();
   if (inlineCalls(M->graph()).Errors.empty()) {
     write(*M, OutputFormat::Binary);

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is not refused has devices, each of which has a name that means it.
+// A file that is accepted has devices, and the name of each resolves to it.
 //
 //===----------------------------------------------------------------------===//
 

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is not refused is printed, as text and as bytes, and both say the same
-// when they are read again.
+// A file that is accepted is printed as text and as bytes, and both are read as
+// the same strategy.
 //
 //===----------------------------------------------------------------------===//
 

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names of random pieces are said in each language and read back.
+// Names of random pieces are written in each language and read back.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ namespace {
 
 /// Calls \p F with names: each byte alone, and some thousand more.
 template <typename Fn> void forEachName(Fn F) {
-  // Letters; what a language could obey; other characters; what is none.
+  // Text that a language could obey; other characters; invalid ones.
   const std::vector<std::string> Odd = {
       "\n",           "\r",
       "\t",           "$(x)",
@@ -189,7 +189,7 @@ TEST_CASE("Make has the name, or it is refused") {
       if (!IsEscaped && Rest.consume_front("$"))
         REQUIRE(Rest.starts_with("$"));
       char C = Rest.front();
-      // Neither the end of the name or of the line, nor a pattern.
+      // A character that ends neither the name nor the line, and is no pattern.
       REQUIRE(IsEscaped == StringRef(" #:").contains(C));
       REQUIRE(!StringRef(";|=%*?[\\\n\t").contains(C));
       Read += C;

@@ -104,7 +104,7 @@ TEST_CASE("a body becomes a graph, and a body again") {
   CHECK(Its["result_0"].attr().at("_class").list().s_size() == 1);
   CHECK(Its["a"].input(0) == "v");
   CHECK(Its["a"].input(2) == "^s");
-  // The variable is where its owner made it.
+  // The owner of the variable chooses its device.
   CHECK(Its["a"].device().empty());
   CHECK(Back->ret().at("second") == "result_0_1:output:0");
   CHECK(Its["result_1"].input(0) == "c");

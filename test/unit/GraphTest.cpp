@@ -31,8 +31,8 @@ std::string node(StringRef Name, StringRef Op, StringRef Rest = "") {
 } // namespace
 
 TEST_CASE("nodes are read in any legal form", "[graph]") {
-  // The op behind the attributes, an unknown field between two of them, an
-  // input at the end, a length with more bytes than it needs.
+  // An op after the attributes, an unknown field between two of them, an input
+  // at the end, a length with more bytes than it needs.
   std::string Odd = std::string("\x0a\x81\x00x", 4) + attr("T", "\x30\x01") +
                     bytes(77, "unknown") + attr("_class", "") +
                     bytes(2, "Identity") + bytes(4, "/cpu:0") +
@@ -53,8 +53,8 @@ TEST_CASE("nodes are read in any legal form", "[graph]") {
 }
 
 TEST_CASE("attributes are found in any legal form", "[graph]") {
-  // An entry with its value first, one with two values, one whose key is
-  // longer than 127 bytes, one without a value.
+  // An entry with its value first, an entry with two values, a key longer than
+  // 127 bytes, an entry without a value.
   std::string Long(200, 'k');
   std::string Rest =
       bytes(5, bytes(2, "\x18\x01") + bytes(1, "first")) +
@@ -84,7 +84,7 @@ TEST_CASE("attributes keep their places", "[graph]") {
         attr("a", "\x12\x01s") + bytes(77, "unknown") + attr("b", "\x18\x02"));
   G.setIntAttr(0, "c", -1);
   CHECK(G.intAttr(0, "c") == -1);
-  // From the node to itself.
+  // Copies from the node to itself.
   G.setAttr(0, "b", *G.attr(0, "a"));
   CHECK(G.stringAttr(0, "b") == StringRef("s"));
   G.removeAttr(0, "a");

@@ -1,4 +1,4 @@
-//===- test/unit/InternalErrorTest.cpp - what must not happen ---*- C++ -*-===//
+//===- test/unit/InternalErrorTest.cpp - internal errors --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -16,7 +16,7 @@ using namespace graft;
 
 namespace {
 
-TEST_CASE("what does not settle ends the program and names the node") {
+TEST_CASE("an analysis without end ends the program and names the node") {
   int Pipe[2];
   REQUIRE(pipe(Pipe) == 0);
   pid_t Child = fork();

@@ -25,7 +25,7 @@ struct Cut {
   uint32_t Source = 0; ///< The nodes at the source, as bits.
 };
 
-/// By trying all cuts: of the cheapest, that with the fewest nodes.
+/// Tries all cuts. Returns the smallest of the cheapest.
 Cut cheapest(unsigned Nodes, const std::vector<Edge> &Edges) {
   Cut Best{INT64_MAX, 0};
   for (uint32_t Set = 1; Set < 1u << Nodes; ++Set) {
@@ -35,7 +35,7 @@ Cut cheapest(unsigned Nodes, const std::vector<Edge> &Edges) {
     for (const Edge &E : Edges)
       if (Set >> E.From & 1 && !(Set >> E.To & 1))
         Cost += E.Capacity;
-    // The smallest of them is a part of all others.
+    // The smallest cheapest cut is a part of all cheapest cuts.
     if (Cost < Best.Cost)
       Best = {Cost, Set};
     else if (Cost == Best.Cost)
@@ -77,7 +77,7 @@ TEST_CASE("a cut is the cheapest of all, and of these the smallest") {
   }
 }
 
-TEST_CASE("what is infinite is not cut") {
+TEST_CASE("an infinite edge is not cut") {
   MinCut Network;
   auto A = Network.addNode(), B = Network.addNode();
   Network.addEdge(MinCut::Source, A, MinCut::Infinite);

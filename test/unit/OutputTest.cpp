@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A folder that goes with the test.
+/// A folder that is removed after the test.
 class Scratch {
 public:
   Scratch() {
@@ -117,7 +117,7 @@ TEST_CASE("of several files all are replaced or none") {
   size_t Bad = 0;
   WriteOptions O;
   O.Check = [&](llvm::ArrayRef<std::string> Temporary) {
-    // What replaces one of them is gone; or something else is there.
+    // Removes a temporary file, or puts a folder in the place of an output.
     if (Bad < Temporary.size())
       fs::remove(Temporary[Bad]);
     else if (Bad - Temporary.size() < Temporary.size())

@@ -49,7 +49,7 @@ PassRegistry registry() {
   return R;
 }
 
-/// The canonical text of a pipeline, or the error.
+/// Returns the canonical text of a pipeline, or the error.
 std::string canonical(llvm::StringRef Text) {
   PassRegistry R = registry();
   auto P = Pipeline::parse(Text, R);
@@ -122,7 +122,7 @@ TEST_CASE("options have values and defaults", "[pipeline]") {
   CHECK(O.Rooms.print() == "hall;attic;bath");
   CHECK(O.Rooms.parse("hall") == "");
   CHECK(O.Rooms->size() == 1);
-  // A copy has options of its own.
+  // A copy has its own options.
   PaintOptions Copy = O;
   Copy.Color = "green";
   CHECK(Copy.find("color")->print() == "green");
@@ -136,7 +136,7 @@ TEST_CASE("a strategy is a pipeline", "[pipeline]") {
   };
   StrategyOptions O;
   O.Replicas = 4;
-  // Options that say nothing are left out.
+  // Options with their default are left out.
   std::string P = buildPipeline(O).str();
   CHECK(Has(P, "replicate{replicas=4}"));
   CHECK(Has(P, "insert-collectives"));
@@ -173,7 +173,7 @@ TEST_CASE("a strategy that decides by devices is given them", "[pipeline]") {
                "inline-functions,order-reads,"
                "assign-strategy{strategy=partitioned-ps,"
                "devices=/device:CPU:0;/device:CPU:1},partition-variables,"));
-  // Whole variables need no such pass; of a file nobody knows.
+  // Whole variables need no partition-variables; a file may need it.
   CHECK(Begins("parallax", "inline-functions,order-reads,"
                            "assign-strategy{strategy=parallax,"
                            "devices=/device:CPU:0;/device:CPU:1},replicate"));
@@ -219,7 +219,7 @@ TEST_CASE("changes of nodes", "[pipeline]") {
   NodeText D = A;
   D.Op = "Add*2";
   CHECK(Changes({A}, {D}) == "-a = Add\n+a = Add*2\n");
-  // New ones stand where they are, what is gone where it was.
+  // An added node stands at its new place, a removed one at its old place.
   CHECK(Changes({B, A}, {A, {"n", "NoOp"}}) == "-b = NoOp()\n+n = NoOp()\n");
   CHECK(Changes({}, {B}, /*Colors=*/true) == "\x1b[0;32m+b = NoOp()\x1b[0m\n");
 }

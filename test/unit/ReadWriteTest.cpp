@@ -47,7 +47,7 @@ std::string write(const Module &M) {
   return Sink.Text;
 }
 
-/// Claims a size and writes another, or claims a size that is too large.
+/// Claims a size, but writes another, or claims one that is too large.
 class Liar final : public NodeWriter {
 public:
   explicit Liar(uint64_t Claim) : Claim(Claim) {}

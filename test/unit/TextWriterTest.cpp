@@ -32,7 +32,7 @@ using Random = std::mt19937;
 
 uint64_t below(Random &R, uint64_t Limit) { return R() % Limit; }
 
-/// What TextFormat makes of a message; nothing when protobuf cannot read it.
+/// Returns the text of TextFormat; nothing if protobuf cannot read \p Bytes.
 template <typename Message>
 std::optional<std::string> expected(llvm::StringRef Bytes) {
   Message M;
@@ -43,7 +43,7 @@ std::optional<std::string> expected(llvm::StringRef Bytes) {
   return Text;
 }
 
-/// What a TextWriter makes of it, in pieces of up to \p Piece bytes.
+/// Returns the text of a TextWriter that gets pieces of up to \p Piece bytes.
 std::optional<std::string> written(llvm::StringRef Bytes, Random &R,
                                    size_t Piece) {
   StringSink Sink;
@@ -64,7 +64,7 @@ std::optional<std::string> written(llvm::StringRef Bytes, Random &R,
 // Messages that a descriptor allows, and some that it does not
 //===----------------------------------------------------------------------===//
 
-/// How odd the messages are: one of this many fields is in an unusual form.
+/// Generates messages; one of Oddity fields is in an unusual form.
 struct Generator {
   Random &R;
   unsigned Oddity;
@@ -217,7 +217,7 @@ TEST_CASE("damaged graphs are printed or refused as TextFormat does",
   const std::string Whole = Buffer->getBuffer().str();
   compare(Whole, R, 1000);
   for (unsigned I = 0; I < 300; ++I) {
-    // A part of the file keeps this fast; what is cut off is damage, too.
+    // A part of the file keeps this fast; the cut is damage, too.
     std::string Bytes = Whole.substr(0, 2000 + below(R, 4000));
     for (uint64_t Flips = below(R, 4); Flips-- > 0;)
       Bytes[below(R, Bytes.size())] = static_cast<char>(R());
@@ -225,7 +225,7 @@ TEST_CASE("damaged graphs are printed or refused as TextFormat does",
   }
 }
 
-TEST_CASE("what encloses a graph is printed around it", "[text]") {
+TEST_CASE("the messages around a graph are printed around it", "[text]") {
   auto M = llvm::cantFail(readModule(GRAFT_TEST_INPUTS "/cnn_bn.meta"));
   auto Buffer = llvm::cantFail(openInput(GRAFT_TEST_INPUTS "/cnn_bn.meta"));
   std::string Meta = Buffer->getBuffer().str();

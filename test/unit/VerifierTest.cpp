@@ -13,7 +13,7 @@ using namespace graft;
 
 namespace {
 
-/// The messages about \p G.
+/// Returns the messages about \p G.
 std::vector<std::string> verify(const Graph &G) {
   DiagnosticEngine Diags;
   bool Good = verifyGraph(G, Diags);

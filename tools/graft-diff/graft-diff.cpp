@@ -2,7 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Exit status as of diff: 0 the same, 1 something is different, 2 trouble.
+// The exit status is that of diff: 0 if the graphs are equal, 1 if they differ,
+// 2 after an error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -68,7 +69,7 @@ int main(int Argc, char **Argv) {
   DiffOptions O;
   O.Names = Names;
   GraphDiff D = compareModules(*A, *B, O);
-  // --color is LLVM's.
+  // LLVM defines --color.
   bool Colors = WithColor(outs()).colorsEnabled();
   outs().enable_colors(Colors);
   if (!Brief && As == Format::Json)

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Exit status 0, 1 for an input or a name that is wrong, with the output
-// untouched, 2 for a command line.
+// The exit status is 0, 1 for a wrong input or name, with the output untouched,
+// 2 for a wrong command line.
 //
 //===----------------------------------------------------------------------===//
 
@@ -71,7 +71,7 @@ static Expected<NodeId> find(const Graph &G, StringRef Name) {
                            didYouMean(Name, All));
 }
 
-/// The nodes that the command line names.
+/// Returns the nodes that the command line names.
 static Expected<NodeSet> select(const Graph &G) {
   NodeSet Kept(G.size());
   auto Add = [&](const NodeSet &Others) {

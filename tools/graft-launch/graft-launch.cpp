@@ -2,10 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Exit status 0 when all that train have ended with it; that of the first
-// process to fail, or 128 and its signal; 1 for a cluster file that is wrong, 2
-// for a command line; 124 when time is up; 126 or 127 when the command cannot
-// be run; 128 and the signal that ended this program.
+// The exit status is 0 when all training tasks have ended with 0, or that of
+// the first process that fails: its status, or 128 and its signal. It is 1 for
+// a wrong cluster file, 2 for a wrong command line, 124 when time is up, 126 or
+// 127 when the command cannot be run, 128 and the signal that ended this
+// program.
 //
 //===----------------------------------------------------------------------===//
 

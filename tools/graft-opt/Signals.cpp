@@ -1,4 +1,4 @@
-//===- tools/graft-opt/Signals.cpp - what ends the program ------*- C++ -*-===//
+//===- tools/graft-opt/Signals.cpp - fatal signals --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -27,7 +27,7 @@ namespace {
 
 void endQuietly(int Signal) {
   removeTemporaries();
-  // To whoever waits it is the signal that ended the program.
+  // The parent process sees the signal as the end of the program.
   std::signal(Signal, SIG_DFL);
   sigset_t This;
   sigemptyset(&This);
@@ -36,12 +36,12 @@ void endQuietly(int Signal) {
   raise(Signal);
 }
 
-/// Those that say that the program has a fault. SIGBUS, too, unless it is about
-/// a file that was truncated: see catchLostPages.
+/// Signals of a fault of the program. SIGBUS is one unless a mapped file was
+/// truncated: see catchLostPages.
 constexpr int FaultSignals[] = {SIGABRT, SIGSEGV, SIGILL, SIGFPE,
                                 SIGBUS,  SIGTRAP, SIGSYS};
 
-/// Nothing is known of the state of the program: no allocation, no stream.
+/// Uses no allocation and no stream: the state of the program is unknown.
 void endFaulty(int Signal) {
   // A fault in here ends the program at once.
   for (int Any : FaultSignals)
@@ -71,12 +71,12 @@ void endWithoutMemory() {
 
 void SignalHandlers::install() const {
   Ending.install(endQuietly);
-  // A reader that goes away and a limit on files are errors of write(), not the
-  // end.
+  // A reader that goes away and a limit on file sizes are errors of write() and
+  // do not end the program.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
 #if !LLVM_ADDRESS_SANITIZER_BUILD
-  // A sanitizer says more.
+  // A sanitizer reports faults in more detail.
   struct sigaction Fault = {};
   Fault.sa_handler = endFaulty;
   Fault.sa_flags = SA_ONSTACK | SA_NODEFER;

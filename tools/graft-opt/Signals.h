@@ -1,8 +1,8 @@
-//===- tools/graft-opt/Signals.h - what ends the program --------*- C++ -*-===//
+//===- tools/graft-opt/Signals.h - fatal signals ----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whatever ends the program that can be caught removes temporary files first.
+// Removes temporary files when a signal or a fault ends the program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,12 +15,12 @@ namespace graft {
 
 class SignalHandlers {
 public:
-  /// Takes over from LLVM's handlers, which take all but a few signals for
-  /// crashes of the program. Has memory that runs out end it with an error.
+  /// Replaces LLVM's handlers, which treat all but a few signals as crashes.
+  /// Also ends the program with an error if memory runs out.
   void install() const;
 
 private:
-  EndingSignals Ending; ///< As they were before LLVM's handlers.
+  EndingSignals Ending; ///< Read before LLVM's handlers are set.
 };
 
 } // namespace graft

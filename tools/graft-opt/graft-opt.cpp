@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Graph bytes go to the output and nowhere else; all messages go to stderr.
-// Exit status 0; 1 after an error of the input, an output or the proof, 2 after
-// one of the command line, 70 after a fault of graft: with the output
+// Graph bytes go only to the output; all messages go to stderr. The exit status
+// is 0, 1 after an error of the input, an output or the proof, 2 after an error
+// of the command line, 70 after a fault of graft. An error leaves the output
 // untouched.
 //
 //===----------------------------------------------------------------------===//
@@ -40,7 +40,7 @@ int main(int Argc, char **Argv) {
                   "and the input.\n");
   Signals.install();
 
-  // What protobuf has to say is an error of what reads or writes.
+  // The code that reads or writes reports errors of protobuf.
   google::protobuf::SetLogHandler(nullptr);
 
   cl::SetVersionPrinter(printVersion);
@@ -51,7 +51,7 @@ int main(int Argc, char **Argv) {
   Expected<ToolOptions> O = parseCommandLine(Argc, Argv, Registry);
   if (!O) {
     Error E = O.takeError();
-    // Some flags name files, which are read at once.
+    // Some flags name files, which parseCommandLine reads.
     int Status = E.isA<SideFileError>() ? ExitInput : ExitUsage;
     fail(std::move(E));
     return Status;

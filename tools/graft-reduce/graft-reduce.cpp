@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Exit status 0, 1 for an input or a test that is wrong, 2 for a command line,
-// 130 after Ctrl-C or another signal, with the smallest graph until then.
+// The exit status is 0, 1 for a wrong input or test, 2 for a wrong command
+// line, 130 after Ctrl-C or another signal, with the smallest graph so far.
 //
 //===----------------------------------------------------------------------===//
 
@@ -86,7 +86,7 @@ static int fail(Error E, int Status = ExitInput) {
   return failProgram("graft-reduce", std::move(E), Status);
 }
 
-/// The command of the test, without the graph.
+/// Returns the command of the test, without the graph.
 static Expected<std::vector<std::string>>
 commandOf(const char *Program, ArrayRef<std::string> ForOpt) {
   unsigned Ways = !Test.empty() + !Warns.empty() + Fails + Differs;
@@ -150,8 +150,8 @@ int main(int Argc, char **Argv) {
     errs() << escapeControls(toString(Buffer.takeError())) << '\n';
     return ExitInput;
   }
-  // Whatever ends it, no test goes on, and the folder goes. So it is when who
-  // reads the messages has left.
+  // A signal, or a reader of the messages that goes away, stops the tests. Then
+  // the folder is removed.
   auto Interrupt = [](int) { Interrupted = 1; };
   Ending.install(Interrupt);
   std::signal(SIGPIPE, Interrupt);

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks prose by docs/Style.md: comments, messages, pages and titles of commits.
 
-    prose.py [FILE...]       of FILE, or of all files that git knows
-    prose.py --titles=BASE   the titles of the commits after BASE
+    prose.py [FILE...]   of FILE, or of all sources and pages
+    prose.py --titles    the titles of the commits since the style page exists
 
-A line for each finding. The exit status is 1 if there is one.
+Prints a line for each finding. The exit status is 1 if there is one.
 """
 
 import argparse
@@ -19,6 +19,7 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 # A clause in the place of a noun. A question of a page ends with a question mark.
 RELATIVE = re.compile(r"^(What(ever)?|Whether|Of|Who(m|se|ever)?|Nobody|Somebody|Such as|Likewise of)\b(?![^.]*\?)")
 LONGEST_TITLE = 72
+SINCE = "2026-11-27"
 # The first words of titles that say what a commit does, not what to do.
 NO_COMMAND = re.compile(r"^(\w+ed|\w+ing|Now|The|A|An|It|This|No|All|Some|If|When|Where|So|One|Two)\b")
 
@@ -94,9 +95,18 @@ def check(name, text):
                 yield f"{name}:{line + offset}: begins with '{found[1]}': {short}"
 
 
-def titles(base):
+def sources():
+    """All sources and pages, without what the build made."""
+    found = []
+    for folder, folders, names in os.walk(ROOT):
+        folders[:] = sorted(set(folders) - {"build", ".git", "proto"})
+        found += [os.path.relpath(os.path.join(folder, name), ROOT) for name in names if name.endswith((".cpp", ".h", ".md"))]
+    return sorted(found)
+
+
+def titles():
     log = subprocess.run(
-        ["git", "log", "--format=%h %s", f"{base}..HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
+        ["git", "log", "--format=%h %s", f"--since={SINCE}"], cwd=ROOT, capture_output=True, text=True, check=True
     )
     for line in log.stdout.splitlines():
         commit, title = line.split(" ", 1)
@@ -108,16 +118,13 @@ def titles(base):
 
 def main():
     parser = argparse.ArgumentParser(description="Checks prose by docs/Style.md.")
-    parser.add_argument("--titles", metavar="BASE")
+    parser.add_argument("--titles", action="store_true")
     parser.add_argument("files", nargs="*")
     options = parser.parse_args()
-    findings = list(titles(options.titles)) if options.titles else []
+    findings = list(titles()) if options.titles else []
     files = options.files
     if not files and not options.titles:
-        listed = subprocess.run(
-            ["git", "ls-files", "*.cpp", "*.h", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True
-        )
-        files = [name for name in listed.stdout.split() if not name.startswith("proto/")]
+        files = sources()
     for name in files:
         with open(os.path.join(ROOT, name) if not os.path.isabs(name) else name, encoding="utf-8") as file:
             findings += check(name, file.read())

@@ -147,7 +147,7 @@ void NodeChecker::checkPerReplica(const ProgramFacts &Facts, NodeId N) {
   }
   if (!(G.node(N).Flags & NF_Led) && ownBatchAxes(G, N) &&
       !isConditional(Facts, N))
-    error(N, "takes a batch for each replica, but its copy 0 does not wait for "
+    error(N, "reads a batch for each replica, but replica 0 does not wait for "
              "the others: a run may take those of some replicas only");
   if (!Facts.Vars.isUpdate(G, N))
     return;

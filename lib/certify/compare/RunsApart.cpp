@@ -407,7 +407,7 @@ void RunsApart::solveInput() {
   for (auto [Of, Number] : CutNumbers)
     add(Was[Of.first], Number);
   // Values come round a loop from the second sweep on; sets only grow.
-  TurnLimit Limit("what is needed to run it", 2 + In.size());
+  TurnLimit Limit("the needs of nodes", 2 + In.size());
   for (NodeId Again = 0; Again != NoNode;) {
     Limit.turn([&] { return G.name(Again).str(); });
     Again = NoNode;
@@ -453,7 +453,7 @@ void RunsApart::solveProgram() {
   for (NodeId N : Order)
     if (!isInserted(N))
       Is[N] = Was[C.InputOf[N]];
-  TurnLimit Limit("what is needed to run it", 2 + G.size());
+  TurnLimit Limit("the needs of nodes", 2 + G.size());
   for (NodeId Again = 0; Again != NoNode;) {
     Limit.turn([&] { return G.name(Again).str(); });
     Again = NoNode;

@@ -112,9 +112,10 @@ bool BoundChecker::findParts() {
   if (Steps == NoNode)
     return error(NoNode, "no variable counts the steps of workers");
   if (Zeros == NoNode)
-    return error(Steps, "counts steps and is never made zeros");
+    return error(Steps, "the step counter is never reset");
   if (Gate == NoNode)
-    return error(Steps, "counts steps, and nothing waits for other workers");
+    return error(Steps,
+                 "the step counter has no effect: no update waits for it");
   return true;
 }
 

@@ -61,11 +61,11 @@ bool WorkersJoin::matchMessages() {
   for (unsigned F = 0; F < Files.size(); ++F) {
     for (const auto &M : Files[F].Puts)
       if (!GetOf.contains(M.Queue.Name))
-        return error(F, M.Node, "nobody takes this message");
+        return error(F, M.Node, "no worker takes this message");
     for (const auto &M : Files[F].Gets) {
       auto It = PutOf.find(M.Queue.Name);
       if (It == PutOf.end())
-        return error(F, M.Node, "nobody sends this message");
+        return error(F, M.Node, "no worker sends this message");
       const WorkerFile &From = Files[It->second.File];
       const WorkerFile::Message &Put = From.Puts[It->second.Index];
       if ((It->second.File == 0) == (F == 0))

@@ -267,9 +267,10 @@ bool WorkersChecker::checkLeads() {
   };
   for (const auto &M : Files[0].Puts)
     if (!IsMarked(0, M.Queue.Name))
-      Good = error(0, M.Node,
-                   "who waits for this message is not told when the "
-                   "run is over");
+      Good = error(
+          0, M.Node,
+          "the chief does not tell the worker that waits for this message "
+          "when the run is over");
   for (const auto &M : Files[0].Gets) {
     if (!M.Root)
       continue;
@@ -563,7 +564,7 @@ bool WorkersChecker::checkDevices() {
   if (auto Task = jobAndTask(Files.front().Home))
     if (auto It = WorkerOf.find(*Task); It != WorkerOf.end() && It->second != 0)
       Good = error(0, Files.front().Number,
-                   "what is kept about runs is on worker " + Twine(It->second));
+                   "the state of runs is on worker " + Twine(It->second));
   // A node that writes a variable is on the task of the variable.
   for (auto [F, File] : enumerate(Files))
     for (NodeId N = 0; N < File.G.size(); ++N) {

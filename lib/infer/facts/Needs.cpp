@@ -121,7 +121,7 @@ Needs::Needs(const Graph &G, const ProgramFacts &Facts) {
   };
   // Needs that come round a loop are found after the first turn; sets only
   // grow.
-  TurnLimit Limit("what is needed to run it", 1 + Loops * NumberOf.size());
+  TurnLimit Limit("the needs of nodes", 1 + Loops * NumberOf.size());
   for (NodeId Again = 0; Again != NoNode;) {
     Limit.turn([&] { return G.name(Again).str(); });
     Again = NoNode;

@@ -4,9 +4,9 @@
 //
 //   <program> [-runs=N] [FILE|FOLDER]...
 //
-// Shows a program of test/fuzz all files, and N inputs more, the same in every
-// run: files with some bytes broken, and bytes that come from nowhere. So each
-// build tries what was found once, with whatever compiler.
+// Runs a program of test/fuzz on all files and on N more inputs, the same in
+// every run: files with some bytes broken, and random bytes. So a build with
+// any compiler tries again what was found once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +40,7 @@ void add(StringRef Path, std::vector<std::string> &Files) {
        I != End && !Code; I.increment(Code))
     if (!sys::fs::is_directory(I->path()))
       Inside.push_back(I->path());
-  // Folders are listed in any order.
+  // A folder has no order.
   std::sort(Inside.begin(), Inside.end());
   Files.insert(Files.end(), Inside.begin(), Inside.end());
 }
@@ -73,7 +73,7 @@ std::string broken(std::string Bytes, Random &R) {
 }
 
 void run(StringRef Bytes) {
-  // A copy of its own: the sanitizer sees who reads beyond it.
+  // A copy, so that the sanitizer sees reads beyond it.
   std::vector<uint8_t> Copy(Bytes.begin(), Bytes.end());
   LLVMFuzzerTestOneInput(Copy.data(), Copy.size());
 }

@@ -49,7 +49,7 @@ void addTypes(AttrValue &A, unsigned Type, unsigned Count) {
     A.mutable_list()->add_type(static_cast<tensorflow::DataType>(Type));
 }
 
-/// How many tensors an argument of \p N is.
+/// Returns the number of tensors of argument \p A of \p N.
 unsigned count(const NodeDef &N, const ArgDef &A) {
   const auto &Attrs = N.attr();
   if (*A.NumberAttr)
@@ -142,7 +142,7 @@ Tensor Body::pick(unsigned Type, int Rank) {
   if (Known.empty())
     return number(Type);
   size_t Start = C.below(static_cast<unsigned>(Known.size()));
-  // From a place that is chosen on, the first that fits.
+  // The first that fits, beginning at the chosen place.
   for (size_t I = 0; I < Known.size(); ++I) {
     const Tensor &T = Known[(Start + I) % Known.size()];
     if (T.Type == Type &&
@@ -183,7 +183,7 @@ void Body::elementwise() {
   default: {
     Tensor B = pickLike(A);
     add("AddN", {A, B}, {{"T", DT_FLOAT}}, A.Dims);
-    // The number of inputs decides how many there are.
+    // The number of inputs.
     attr("N").set_i(2);
   }
   }
@@ -194,7 +194,7 @@ void Body::contract() {
   Shape Dims;
   bool Left = false, Right = false;
   if (A.Dims && B.Dims && A.Dims->size() == 2 && B.Dims->size() == 2) {
-    // Turned so that the inner sizes are equal, if they can be.
+    // Transpose so that the inner sizes are equal, if possible.
     for (unsigned Turn = C.below(4), I = 0; I < 4; ++I, ++Turn) {
       Left = Turn & 1;
       Right = Turn & 2;
@@ -273,7 +273,7 @@ void Body::reshape() {
   }
 }
 
-/// The size of something, as a number or as a size.
+/// Adds a user of a size, as a number or as a shape.
 void Body::sizes() {
   Tensor A = pick(DT_FLOAT);
   Tensor S = add("Shape", {A}, {{"T", DT_FLOAT}, {"out_type", DT_INT32}});
@@ -301,7 +301,7 @@ void Body::sizes() {
   }
 }
 
-/// What looks rows up, orders them, or takes some.
+/// Adds an op that looks up, orders or selects rows.
 void Body::rows() {
   Tensor A = pick(DT_FLOAT), I = pick(DT_INT32, 1);
   switch (C.below(8)) {
@@ -342,7 +342,7 @@ void Body::rows() {
   }
 }
 
-/// A conditional of version 1.
+/// Adds a conditional of Switch and Merge.
 void Body::conditional() {
   Tensor P = pick(DT_BOOL, 0), A = pick(DT_FLOAT);
   Tensor Off = add("Switch", {A, P}, {{"T", DT_FLOAT}}, A.Dims);
@@ -365,7 +365,7 @@ void Body::call() {
     if (Out)
       addTypes(attr(Out), DT_FLOAT, 2);
   };
-  // Outputs are counted by an attribute that is set after the node is made.
+  // Type() sets the attribute that counts the outputs, so add() found none.
   auto Outputs = [&](const Shape &Dims) {
     std::string Name = last().name();
     know({IsFunction ? Name + ":output:0" : Name, DT_FLOAT, Dims});
@@ -403,7 +403,7 @@ void Body::variable() {
   attr("shared_name").set_s("");
   attr("container").set_s("");
   setShape(attr("shape"), Dims);
-  // One without an initializer occurs too.
+  // Some variables have no initializer.
   if (!C.once(8)) {
     Tensor Value = number(DT_FLOAT);
     Tensor Filled = add("Fill", {ints(Dims), Value},
@@ -467,12 +467,12 @@ void Body::effect() {
   }
 }
 
-/// Any op of the registry, with operands of the right types.
+/// Adds any op of the registry, with operands of the right types.
 void Body::wild() {
   ArrayRef<OpDef> All = allOps();
   const OpDef &Def = All[C.below(All.size())];
-  // Stamps and members are refused where they are wrong, and handles need what
-  // made them.
+  // Internal ops and collectives are refused where they are wrong, and a handle
+  // needs the op that makes it.
   StringRef Op(Def.Name);
   if (Op.starts_with("Collective") || Op.starts_with("_") || Def.isStateful() ||
       any_of(Def.inputs(), [](const ArgDef &A) {
@@ -509,7 +509,7 @@ void Body::wild() {
   for (const ArgDef &A : Def.inputs())
     for (unsigned I = 0, E = fuzz::count(Model, A); I < E; ++I)
       Inputs.push_back(pick(typeOf(Model, A, I)));
-  // Outputs are counted with the attributes, so they are there first.
+  // add() counts outputs before these attributes are set: it gets a NoOp.
   add("NoOp", {}, {});
   NodeDef &N = last();
   N.set_op(Op.str());
@@ -548,7 +548,7 @@ void Body::step() {
 
 namespace {
 
-/// A function of two floats: to two of them, or to bool.
+/// Adds a function of two floats, which returns two floats or a bool.
 void addFunction(GraphDef &G, Choices &C, const std::string &Name,
                  bool IsPredicate, const std::vector<std::string> &Callees) {
   FunctionDef &F = *G.mutable_library()->add_function();

@@ -3,10 +3,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every string of bytes is a graph: each few bytes are a choice of what comes
-// next. Names, ports, numbers of inputs and element types are right, and shapes
-// fit for the ops that are chosen most. Any other op of the registry occurs
-// too, with operands of the right types.
+// Every string of bytes is a graph: each few bytes choose the next node. Names,
+// ports, numbers of inputs and element types are right, and shapes fit for the
+// most frequent ops. Any other op of the registry occurs too, with operands of
+// the right types.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@
 
 namespace graft::fuzz {
 
-/// Choices that are read from bytes; the first, when there are none left.
+/// Choices read from bytes; the first choice if no bytes are left.
 class Choices {
 public:
   Choices(const uint8_t *Data, size_t Size) : Data(Data), End(Data + Size) {}
@@ -40,11 +40,11 @@ private:
   const uint8_t *Data, *End;
 };
 
-/// Sizes; -1 is the batch. None: not known here.
+/// The sizes of a tensor; -1 is the batch size. None: unknown here.
 using Shape = std::optional<std::vector<int>>;
 
 struct Tensor {
-  std::string Name; ///< As an input has it.
+  std::string Name; ///< As an input names it.
   unsigned Type = DT_FLOAT;
   Shape Dims = std::nullopt;
 };
@@ -57,9 +57,9 @@ public:
   Body(Choices &C, Nodes &List, bool IsFunction)
       : C(C), List(List), IsFunction(IsFunction) {}
 
-  /// What may be read from now on.
+  /// Adds \p T to the tensors that later nodes may read.
   void know(Tensor T) { Known.push_back(std::move(T)); }
-  /// A node of \p Op, whose outputs are known from now on; the first of them.
+  /// Adds a node of \p Op and its outputs, and returns the first of them.
   Tensor add(llvm::StringRef Op, std::vector<Tensor> Inputs,
              std::vector<std::pair<std::string, unsigned>> Types,
              Shape Dims = std::nullopt);
@@ -70,13 +70,13 @@ public:
 
   Tensor ints(const std::vector<int> &Values, bool IsScalar = false);
   Tensor number(unsigned Type);
-  /// A tensor of \p Type and, if possible, \p Rank (-1: any).
+  /// Returns a tensor of \p Type and, if possible, of \p Rank (-1: any).
   Tensor pick(unsigned Type, int Rank = -1);
   Tensor pickLike(const Tensor &Other);
 
   void step();
-  std::vector<std::string> Functions; ///< (float, float) to the same.
-  std::string Predicate;              ///< (float, float) to bool.
+  std::vector<std::string> Functions; ///< From (float, float) to the same.
+  std::string Predicate;              ///< From (float, float) to bool.
 
 private:
   friend tensorflow::GraphDef randomGraph(Choices &C);
@@ -106,7 +106,7 @@ private:
   std::vector<Variable> Variables;
 };
 
-/// A training step, or something like it.
+/// Returns a training step, or something like it.
 tensorflow::GraphDef randomGraph(Choices &C);
 
 } // namespace graft::fuzz

@@ -31,7 +31,7 @@ inline void requireSuccess(llvm::Error E, const llvm::Twine &What) {
 
 } // namespace graft
 
-/// Looks at one input; what libFuzzer and the replay call.
+/// Checks one input. libFuzzer and the replay call it.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *Data, size_t Size);
 
 #endif // GRAFT_TEST_FUZZ_SUPPORT_REQUIRE_H

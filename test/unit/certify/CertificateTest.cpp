@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A program that is right, and one edit that makes it wrong in each section.
+// A right program, and an edit in each section that makes it wrong.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,7 +46,7 @@ struct Pair {
       }
       B->op("NoOp", "train", {"^step_g", "^step_h"});
     }
-    Program.facts(); // marks what exists per replica
+    Program.facts(); // marks per-replica nodes
   }
 
   std::vector<std::string> errors() {

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Programs for tests of the analyses, one line a node:
+// Builds programs for tests of the analyses, one line for each node:
 //
 //     Builder B;
 //     B.feed("x", {-1, 4});            // x, and x/split for each replica
@@ -40,7 +40,7 @@ public:
     G.node(N).Kind = Inserted::Mesh;
   }
 
-  /// A node; inputs as in a file. T is float unless \p Type says otherwise.
+  /// Adds a node; inputs as in a file. T is \p Type.
   NodeId op(llvm::StringRef Op, llvm::StringRef Name,
             std::vector<std::string> Inputs, unsigned Type = DT_FLOAT) {
     llvm::SmallVector<Endpoint, 4> Ends;
@@ -79,7 +79,7 @@ public:
     return N;
   }
 
-  /// A placeholder, and its slice `<name>/split`.
+  /// Adds a placeholder and its slice `<name>/split`.
   NodeId feed(llvm::StringRef Name, llvm::ArrayRef<int64_t> Dims,
               unsigned Type = DT_FLOAT, int64_t Axis = 0) {
     placeholder(Name, Dims, Type);
@@ -89,7 +89,7 @@ public:
     return N;
   }
 
-  /// An inserted node of the replicas.
+  /// Marks \p N as a per-replica node that graft inserted.
   NodeId inserted(NodeId N, Inserted Kind) {
     G.node(N).Kind = Kind;
     G.node(N).Count = Copies::PerReplica;
@@ -111,7 +111,7 @@ public:
     return constant(Name, DT_FLOAT, encodeFloatTensor(DT_FLOAT, Dims, Value));
   }
 
-  /// The element \p I of the shape of \p Of, an integer scalar.
+  /// Adds element \p I of the shape of \p Of, an integer scalar.
   NodeId sizeOf(llvm::StringRef Name, llvm::StringRef Of, int64_t I) {
     std::string S = Name.str();
     op("Shape", S + "/shape", {Of.str()});
@@ -133,7 +133,7 @@ public:
     return N;
   }
 
-  /// The facts, with what reads per-replica nodes made per-replica as well.
+  /// Returns the facts. Users of per-replica nodes are made per-replica first.
   const ProgramFacts &facts(bool Unpatched = false) {
     if (!Facts) {
       VariableIndex Vars(G);
@@ -156,7 +156,7 @@ public:
     REQUIRE(E);
     return *E;
   }
-  /// "1*b,4", or "unknown".
+  /// Returns the sizes: "1*b,4", or "unknown".
   std::string shape(const std::string &Text) {
     return list(facts().Dims.shape(end(Text)));
   }
@@ -169,7 +169,7 @@ public:
   std::string numberType(const std::string &Text) {
     return facts().Types.number(end(Text)).str();
   }
-  /// Every demand: "reduce g -1", "gather u:0 axis 0", "scale a:1 2".
+  /// Returns all demands: "reduce g -1", "gather u:0 axis 0", "scale a:1 2".
   std::vector<std::string> demands() {
     static constexpr const char *Ops[] = {"sum", "min", "max", "and", "or"};
     std::vector<std::string> Result;

@@ -1,4 +1,4 @@
-//===- test/unit/infer/ConditionsTest.cpp - what runs when ------*- C++ -*-===//
+//===- test/unit/infer/ConditionsTest.cpp - conditions of nodes -*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -14,8 +14,8 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-/// s [b,4], r [4], and two conditionals: on `all`, which is equal everywhere,
-/// and on `own`, which replicas disagree on.
+/// s [b,4], r [4], and two conditionals: on `all`, which is equal on all
+/// replicas, and on `own`, which differs.
 struct Branches : Builder {
   Branches() {
     feed("x", {-1, 4});
@@ -52,7 +52,7 @@ TEST_CASE("conditions: what runs under a local predicate has no value",
   B.op("Merge", "inner", {"in", "in:1"});
   B.op("Identity", "inside", {"r", "^inner"});
   CHECK(B.type("inside") == "Varying");
-  // Behind the end of a conditional everything runs again.
+  // After the end of a conditional, each replica runs the node again.
   B.op("Identity", "behind", {"r", "^own/merge"});
   CHECK(B.type("behind") == "Replicated");
   // One side alone is no end.
@@ -93,7 +93,7 @@ TEST_CASE("conditions: more choices than are told apart", "[types]") {
         Prefix + std::to_string(Conditions::MaxChoices) + "/switch:1";
     CHECK(B.type(Before) == (Local == 0 ? "Varying" : "Replicated"));
     CHECK(B.type(Bad) == "Varying");
-    // No value says so.
+    // The same by control dependencies alone.
     B.op("NoOp", Prefix + "waits", {"^" + Prefix + "258/switch"});
     B.op("NoOp", Prefix + "waits/on", {"^" + Prefix + "waits"});
     B.op("Identity", Prefix + "after", {"r", "^" + Prefix + "waits/on"});
@@ -130,7 +130,7 @@ TEST_CASE("conditions: a predicate has one tensor for all its conditionals",
     B.op("Identity", P, {"all"}, DT_BOOL);
     B.op("Switch", P + "/switch", {"r", P});
   }
-  // One that does not run whenever its input does.
+  // A copy that may not run when its input runs.
   B.op("Identity", "p", {"all", "^own/on"}, DT_BOOL);
   B.op("Switch", "p/switch", {"r", "p"});
   for (NodeId N = 0; N < B.G.size(); ++N)

@@ -53,16 +53,16 @@ TEST_CASE("rows are those of one tensor until sizes must be equal", "[dims]") {
   Sym X = Rows(1), Y = Rows(2), Z = Rows(3);
   DimId A = T.make(X), B = T.make(Y), C = T.make(Z), Twice = T.make(Y);
   Sym Product = X;
-  CHECK_FALSE(Product.multiply(Y)); // no size is of two kinds of rows
+  CHECK_FALSE(Product.multiply(Y)); // no size has two kinds of rows
   CHECK(T.sym(A) != T.sym(B));
   CHECK(T.takeMoved().empty());
   REQUIRE(T.unify(A, B));
   CHECK(T.sym(B) == X);
-  CHECK(T.sym(Twice) == X); // all that is counted so
+  CHECK(T.sym(Twice) == X); // all sizes counted in rows of y
   std::vector<bool> Moved = T.takeMoved();
   CHECK(T.counts(Twice, Moved));
   CHECK_FALSE(T.counts(C, Moved));
-  // Three rows of z for two of x: both are multiples of others.
+  // Three z for two x: both become multiples of a third symbol.
   Sym TwoZ = Z, ThreeX = X;
   TwoZ.C = 2;
   ThreeX.C = 3;
@@ -70,7 +70,7 @@ TEST_CASE("rows are those of one tensor until sizes must be equal", "[dims]") {
   CHECK(T.sym(C)->C == 3);
   CHECK(T.sym(A)->C == 2);
   CHECK(T.sym(A)->Rows == T.sym(C)->Rows);
-  CHECK_FALSE(T.relate(X, Z)); // two and three of the same
+  CHECK_FALSE(T.relate(X, Z)); // two are not three of the same
   CHECK(T.isOfSplit(*T.sym(A)));
   T.flatten();
   CHECK(T.sym(Twice) == T.sym(A));
@@ -86,7 +86,7 @@ TEST_CASE("rows that are found to be those of others move in one go",
     Rows.back().Rows = *T.makeRows({Of, 0});
     Sizes.push_back(T.make(Rows.back()));
   }
-  // Each root is put under the next one: the last ones first.
+  // Puts each root under the next one, the last one first.
   for (size_t I = 20; I-- > 1;) {
     Sym Twice = Rows[I - 1];
     Twice.C = I % 8 == 0 ? 2 : 1;
@@ -99,7 +99,7 @@ TEST_CASE("rows that are found to be those of others move in one go",
   CHECK_FALSE(T.counts(Sizes[20], Moved));
   CHECK(T.sym(Sizes[19])->C == 4);
   CHECK(T.takeMoved().empty());
-  // What is below of one that moves moves, too, however that is asked for.
+  // If a symbol moves, all symbols below it move, too.
   REQUIRE(T.relate(Rows[0], Rows[30]));
   REQUIRE(T.relate(Rows[19], Rows[19]));
   Moved = T.takeMoved();
@@ -159,7 +159,7 @@ TEST_CASE("a size may be any number", "[dims]") {
   }
 }
 
-TEST_CASE("what was learnt is told once", "[dims]") {
+TEST_CASE("a change of a size is told once", "[dims]") {
   DimTable T;
   DimId A = T.make(), B = T.make(), C = T.make(), D = T.make(7);
   T.beginNode();
@@ -169,7 +169,7 @@ TEST_CASE("what was learnt is told once", "[dims]") {
   CHECK(T.takeChanged() == std::vector<DimId>{A});
   T.assign(C, Sym{1, 1, 0});
   CHECK(T.takeChanged() == std::vector<DimId>{C});
-  T.assign(T.make(), Sym{1, 1, 0}); // it is nobody else's yet
+  T.assign(T.make(), Sym{1, 1, 0}); // no other node has it yet
   CHECK(T.takeChanged().empty());
 }
 
@@ -180,9 +180,9 @@ TEST_CASE("slices are the rows of one replica", "[dims]") {
   B.feed("t", {3, 8}, DT_FLOAT, 1);
   CHECK(B.shape("x") == "1*b*N,4");
   CHECK(B.shape("x/split") == "1*b,4");
-  CHECK(B.shape("t/split") == "3,1*b of 't'"); // as many as it has
+  CHECK(B.shape("t/split") == "3,1*b of 't'"); // as many as the feed t has
   const DimAnalysis &D = B.facts().Dims;
-  // The number is that of the single-device step.
+  // The single-device step has this number.
   CHECK(D.table().number((*D.shape(B.end("s/split")))[0]) == 64);
   CHECK(D.batchAxis(B.end("t/split")) == 1);
   CHECK(D.batchAxis(B.end("x")) == -1);
@@ -214,7 +214,7 @@ TEST_CASE("two feeds have equally many rows where an op wants it", "[dims]") {
   }
 }
 
-TEST_CASE("what is taken to the end has the rows that are left", "[dims]") {
+TEST_CASE("a slice up to the end has the rows that are left", "[dims]") {
   for (int Taken : {8, 4}) {
     INFO(Taken);
     Builder B;
@@ -325,7 +325,7 @@ TEST_CASE("arithmetic on sizes", "[dims]") {
   CHECK(B.value("inexact") == "?");
   CHECK(B.value("itself") == "1");
   CHECK(B.value("plus0") == "1*b");
-  CHECK(B.value("plus1") == "?"); // opaque, not b
+  CHECK(B.value("plus1") == "?"); // an unknown size, not b
   CHECK(B.value("minus1") == "?");
   CHECK(B.value("seven") == "7");
   CHECK(B.value("rest") == "1");
@@ -391,7 +391,7 @@ TEST_CASE("the first size of a reshape is what the others leave", "[dims]") {
   B.op("Reshape", "rows", {"x/split", "flat"});
   for (int64_t Size : {2, 3, 5})
     B.integer(std::to_string(Size), Size);
-  // Numbers that are fed, read as they are or as shares.
+  // Numbers that are fed, and read as they are or as shares.
   for (std::string Name : {"n", "m", "s"}) {
     B.placeholder(Name, {}, DT_INT32);
     B.op("Pack", Name + "/by 5", {Name, "5", "3"}, DT_INT32);
@@ -550,7 +550,7 @@ TEST_CASE("strided slices up to a number of rows", "[dims]") {
   B.ints("by", {1, 1});
   B.ints("from", {0, 0});
   B.ints("later", {1, 0});
-  // A number of its own that is the number of rows.
+  // A per-replica number that equals the number of rows.
   B.op("Size", "size", {"x/split"});
   B.op("FloorDiv", "rows", {"size", "six"}, DT_INT32);
   B.op("Pack", "to", {"rows", "end"}, DT_INT32);
@@ -579,7 +579,7 @@ TEST_CASE("the size of a part that is left", "[dims]") {
   CHECK(B.shape("by rows:1") == "?,6");
 }
 
-TEST_CASE("what replicas have together", "[dims]") {
+TEST_CASE("sizes of merged and gathered tensors", "[dims]") {
   Builder B;
   B.feed("x", {32, 4});
   NodeId All = B.op("_FromReplicas", "all", {"x/split"});

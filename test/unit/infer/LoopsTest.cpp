@@ -12,7 +12,7 @@ using namespace graft;
 
 namespace {
 
-/// A loop of three iterations; `variable` adds what it carries.
+/// A loop of three iterations; `variable` adds a loop variable.
 struct Loop : Builder {
   Loop() {
     feed("x", {-1, 4});
@@ -32,7 +32,7 @@ struct Loop : Builder {
              unsigned Type = DT_FLOAT) {
     G.setStringAttr(op("Enter", Name, {From}, Type), "frame_name", "loop");
   }
-  /// The Merge \p Name, and \p Name/switch:1 in an iteration.
+  /// Adds the Merge \p Name, and \p Name/switch:1 in an iteration.
   void variable(const std::string &Name, const std::string &From,
                 unsigned Type = DT_FLOAT) {
     enter(Name + "/enter", From, Type);
@@ -56,7 +56,7 @@ TEST_CASE("loops: a variable has the type that it keeps", "[types]") {
   B.variable("h", "x/split");
   B.op("Tanh", "h/body", {"h/switch:1"});
   B.close("h", "h/body");
-  // Zeros become sums as soon as one is added to them.
+  // Zeros become a partial sum when one is added to them.
   B.variable("sum", "zeros");
   B.op("Sum", "part", {"h/switch:1", "axes/enter"});
   B.op("AddV2", "sum/body", {"sum/switch:1", "part"});
@@ -80,7 +80,7 @@ TEST_CASE("loops: what an iteration changes has no type", "[types]") {
   B.variable("square", "zeros");
   B.op("Square", "square/body", {"h/switch:1"});
   B.close("square", "square/body");
-  // N equal terms are a sum, too, but of another scale.
+  // N equal terms are a partial sum, too, but with another scale exponent.
   CHECK(B.type("h") == "Varying");
   CHECK(B.type("square/exit") == "Varying");
 }
@@ -127,7 +127,7 @@ TEST_CASE("loops: equal rows have the order of those that follow", "[types]") {
   B.variable("h", "ones");
   B.op("AddV2", "h/body", {"h/switch:1", "x/enter"});
   B.close("h", "h/body");
-  // Another axis, or another power of N, is not that of equal rows.
+  // Rows along another axis do not have the type of equal rows.
   B.ints("order", {1, 0});
   B.op("Transpose", "across", {"ones", "order"});
   B.variable("t", "across");

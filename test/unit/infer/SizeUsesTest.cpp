@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a fact about sizes may be used, and which claims of one the certificate
-// refuses.
+// Places where a fact about sizes may be used, and claims of such facts that
+// the certificate refuses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,8 +15,8 @@ using namespace graft;
 
 namespace {
 
-/// Rows of y that are picked by the row numbers of x: right only if x and y
-/// have equally many.
+/// Rows of y, picked by the row numbers of x: right only if x and y have
+/// equally many rows.
 struct Picks : Builder {
   Picks() {
     feed("x", {-1, 4});
@@ -36,7 +36,7 @@ struct Picks : Builder {
     G.setTypeAttr(Pick, "Taxis", DT_INT32);
   }
   NodeId find(llvm::StringRef Name) { return G.findEndpoint(Name)->Node; }
-  /// Errors of the certificate for a claim that \p User relies on \p Says.
+  /// Returns the number of errors for a claim that \p User relies on \p Says.
   unsigned refused(llvm::StringRef User, llvm::ArrayRef<NodeId> Says) {
     unsigned Count = 0;
     SizeUse Use{find(User), Says};
@@ -112,7 +112,7 @@ TEST_CASE("size facts: an op in the body of a loop", "[sizes]") {
   B.G.addControlInput(Next, B.op("Add", "sum", {"turn:1", "new"}));
   B.G.setInput(Merge, 1, {Next, 0});
   CHECK(B.type("last") == "Sharded(0)");
-  // Without a turn there is no new state that has to be as large as the first.
+  // Without an iteration no new state has to be as large as the first.
   auto Uses = B.facts().sizeUses();
   CHECK(llvm::any_of(Uses, [&](const SizeUse &Use) {
     return Use.User == Merge && Use.Says.front() == B.find("sum");

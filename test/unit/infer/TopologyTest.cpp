@@ -29,7 +29,7 @@ TEST_CASE("the order of the file is kept where it can be", "[topology]") {
   NodeId D = add(G, "NoOp", {{C, ControlPort}});
   G.remove(Dead);
   CHECK(topologicalOrder(G) == Ids{A, B, C, D});
-  // A late source comes forward, with what it reads.
+  // A late source moves forward, together with its inputs.
   NodeId Source = add(G, "Const", {});
   NodeId Late = add(G, "Neg", {{Source, 0}});
   G.setInput(B, 0, {Late, 0});

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A type rule is a function of a context: it can be asked of one node, of
-// operands that have other types than those that were inferred.
+// A type rule is a function of a context. It can be called for one node, with
+// operands of other types than the inferred ones.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ struct Rule : Builder {
     op("Mul", "mul", {"sum", "r"});
     op("Add", "add", {"sum", "r"});
   }
-  /// What rule \p Type gives \p Node if operand 0 has type \p First.
+  /// Returns the result of rule \p Type for \p Node with operand 0 \p First.
   ReplicationType ask(const std::string &Node, ReplicationType First,
                       void (*Type)(TypeContext &)) {
     const ProgramFacts &F = facts();
@@ -64,7 +64,7 @@ TEST_CASE("type rules: a demand is what the rule asks for", "[types]") {
         "Replicated");
   REQUIRE(R.Asked.size() == 1);
   CHECK(R.Asked[0].Kind == Demand::Reduce);
-  // Above the sum there is nothing linear to reduce before.
+  // No linear op comes before the sum, so its output is reduced.
   CHECK(R.Asked[0].Source == R.end("sum"));
 }
 

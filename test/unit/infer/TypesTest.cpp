@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rules by family. In names: s is a slice of the batch, p a partial sum, m
-// a partial mean (k=1), r a true value.
+// The rules by family. In names, s is a slice of the batch, p a partial sum, m
+// a partial mean (k=1), r a trivially replicated value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -212,9 +212,9 @@ TEST_CASE("types: rows and axes of unknown size in one", "[types]") {
   B.ints("cut", {-1, 10});
   B.op("Reshape", "pairs", {"x/split", "cut"});
   CHECK(B.type("rows") == "Sharded(0)");
-  // Step by step: as many blocks of rows as there are steps.
+  // The rows are in one block for each step.
   CHECK(B.type("mixed") == "Sharded(0) joined");
-  // A replica that has no whole number of pairs does not run.
+  // A replica with an odd number of rows fails in Reshape.
   CHECK(B.type("pairs") == "Sharded(0)");
 }
 
@@ -451,7 +451,7 @@ TEST_CASE("types: what comes round a loop counts", "[types]") {
   NodeId Next = B.op("NextIteration", "next", {"more"});
   B.G.setInput(Acc, 1, {Next, 0});
   B.op("Exit", "end", {"acc"});
-  // No demand makes a second round, and yet there is one.
+  // No request causes a second iteration of the analysis; the loop does.
   CHECK(B.demands().empty());
   CHECK(B.type("next") == "Varying");
   CHECK(B.type("acc") == "Varying");
@@ -476,7 +476,7 @@ TEST_CASE("a demand names the first node that asks", "[types][demands]") {
   B.op("Exp", "power", {"m"});
   REQUIRE(B.facts().Types.demands().size() == 1);
   CHECK(B.facts().Types.demands().front().Because == Root);
-  // The order of visits plays no part: this one comes behind m, but has the
+  // The order of visits does not matter: this node comes after m, but has the
   // smaller id.
   Builder &Base = B;
   Base.G.setInput(Late, 0, B.end("m"));
@@ -522,7 +522,7 @@ TEST_CASE("writes take true values", "[types][demands]") {
   CHECK(B.G.node(Step).Count == Copies::PerReplica);
 }
 
-TEST_CASE("what was inserted is typed by what it does", "[types]") {
+TEST_CASE("inserted nodes have types by their attributes", "[types]") {
   Basics B;
   auto Reduce = [&](const char *Name, const char *Of, int64_t Power,
                     const char *Combine) {
@@ -590,8 +590,8 @@ TEST_CASE("types: equations", "[types]") {
 }
 
 TEST_CASE("types: sizes that are compared", "[types]") {
-  // Where nobody knows how many axes a whole tensor has, one of them may have
-  // the rows of all replicas.
+  // If the rank of a whole tensor is unknown, one of its axes may have the rows
+  // of all replicas.
   Basics B;
   B.feed("sizes/u", {-1, 4});
   ShapeValue Open;

@@ -1,4 +1,4 @@
-//===- test/unit/launch/TasksTest.cpp - what a process is told --*- C++ -*-===//
+//===- test/unit/launch/TasksTest.cpp - tasks of a cluster ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //

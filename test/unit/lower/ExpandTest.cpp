@@ -15,7 +15,7 @@ using namespace graft;
 
 namespace {
 
-/// What \p B expands to, held to the size that was promised.
+/// Returns the expansion of \p B, checked for the promised size.
 std::string expand(Builder &B) {
   ReplicaExpander Writer(B.G, readMesh(B.G));
   StringSink Sink;
@@ -67,8 +67,8 @@ TEST_CASE("every number of replicas gives a legal graph of the promised size",
     llvm::cantFail(G.parse(Bytes));
     DiagnosticEngine Diags;
     CHECK(verifyGraph(G, Diags));
-    // Per replica: y, the long one, the draw; once: x, its split and axis,
-    // shape.
+    // Per replica: y, the long name, the draw; unreplicated: x, its split and
+    // axis, shape.
     CHECK(G.numLive() == 3 * N + 4);
     for (unsigned I = 1; I < N; ++I) {
       std::string Number = std::to_string(I);
@@ -104,7 +104,7 @@ TEST_CASE("control edges", "[expand]") {
         Strings{"^a", "^replica_1/a", "^replica_2/a", "^led"});
 }
 
-TEST_CASE("what is untouched is written as it was read", "[expand]") {
+TEST_CASE("untouched nodes are written as they were read", "[expand]") {
   Builder B(2);
   B.number("c", 1);
   B.op("Neg", "d", {"c"});

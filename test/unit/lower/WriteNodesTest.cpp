@@ -15,8 +15,8 @@ using namespace graft;
 
 namespace {
 
-/// A program with small nodes, one that is larger than a chunk, one that names
-/// all copies, and more bytes than fit into a few blocks.
+/// Adds small nodes, a node that is larger than a chunk, a node that names all
+/// copies, and more bytes than fit into a few blocks.
 void fill(Builder &B) {
   B.feed("x", {-1, 4});
   B.op("Neg", "y0", {"x/split"});
@@ -48,7 +48,7 @@ TEST_CASE("any number of threads writes the same bytes", "[write]") {
     CHECK(Expected.Text.size() <= Nodes.sizeBound());
     for (unsigned Threads : {1, 2, 3, 8}) {
       INFO(Replicas << " replicas, " << Threads << " threads");
-      // A size that is wrong makes other blocks, and nothing else.
+      // A wrong size changes the blocks and nothing else.
       for (uint64_t Size : {Nodes.size(), uint64_t(1) << 34}) {
         StringSink Sink;
         bool Done = false;

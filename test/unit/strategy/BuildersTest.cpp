@@ -31,7 +31,7 @@ VariableRow row(const char *Name, std::vector<int64_t> Shape,
   return Row;
 }
 
-/// Machines with a GPU each.
+/// Returns machines with a GPU each.
 ResourceSpec machines(unsigned Count) {
   ResourceSpec Spec;
   for (unsigned I = 0; I < Count; ++I)
@@ -49,8 +49,8 @@ StrategyRecord build(llvm::StringRef Name, std::vector<VariableRow> Rows,
   return buildStrategy(Name, Rows, machines(Machines), O);
 }
 
-/// The embedding and the softmax of LM1B, the embeddings of MovieLens, GPT-2
-/// and a few small ones.
+/// Returns the embedding and the softmax of LM1B, the embeddings of MovieLens,
+/// GPT-2 and a few small ones.
 std::vector<VariableRow> models() {
   return {row("emb", {793471, 512}, true),
           row("softmax", {793470, 512}, true),
@@ -71,7 +71,7 @@ TEST_CASE("every builder says something of every variable", "[builders]") {
     CHECK(R.Id == Name);
     CHECK(R.Replicas.size() == 4);
     REQUIRE(R.Variables.size() == 7);
-    // Nothing cuts the variables of a builder that says that it does not.
+    // A builder partitions variables if its entry says so; auto may.
     bool Cuts = llvm::any_of(R.Variables, [](const VariableStrategy &V) {
       return V.numParts() != 1;
     });
@@ -87,7 +87,7 @@ TEST_CASE("every builder says something of every variable", "[builders]") {
       for (const Synchronizer &S : V.Parts)
         CHECK((S.Kind == Synchronizer::PS) == !S.Destination.empty());
     }
-    // What a builder says is the same when it is read again.
+    // A strategy is the same when it is read again.
     ResourceSpec Spec = machines(4);
     for (bool AsText : {false, true}) {
       std::string Bytes = printRecord(R, Spec, AsText);
@@ -110,7 +110,7 @@ TEST_CASE("ps takes the first server, its balanced form the emptiest",
   for (const VariableStrategy &V :
        build("ps-load-balancing", Rows, {}, 2).Variables)
     Servers.push_back(V.Sync.Destination);
-  // 100 | 60, 30, then 30 to the first of two with 100 and 90: the second.
+  // The last two, of 30, find 100 | 90 and 100 | 120 on the servers.
   CHECK(Servers ==
         std::vector<std::string>{cpu(0), cpu(1), cpu(1), cpu(1), cpu(0)});
 }
@@ -128,7 +128,7 @@ TEST_CASE("parts of a prime number of rows are few", "[builders]") {
   CHECK(Parts("partitioned-ps", row("k", {35, 100000})) == Counts{5, 1});
   CHECK(Parts("uneven-partitioned-ps", row("k", {35, 100000})) == Counts{2, 1});
   CHECK(Parts("uneven-partitioned-ps", row("k", {36, 100000})) == Counts{5, 1});
-  // Small variables stay whole, unless that is asked for.
+  // Small variables stay whole by default.
   CHECK(Parts("partitioned-ps", row("b", {2048})) == Counts{});
   BuilderOptions O;
   O.MinShardBytes = 1;
@@ -139,7 +139,7 @@ TEST_CASE("parts of a prime number of rows are few", "[builders]") {
   CHECK(Parts("partitioned-ps", row("k", {35, 100000}), O) == Counts{2, 1});
   O.MaxShards = 1;
   CHECK(Parts("partitioned-ps", row("k", {35, 100000}), O) == Counts{});
-  // Of a prime nothing but the number itself is even, and that is too many.
+  // Equal parts of a prime are as many as the prime: 2147483647 is too many.
   O.MaxShards = UINT_MAX;
   CHECK(Parts("partitioned-ps", row("p", {2147483647}), O) == Counts{2});
   CHECK(Parts("partitioned-ps", row("p", {65521}), O) == Counts{65521});

@@ -12,7 +12,7 @@ using namespace graft;
 
 namespace {
 
-/// \p Nodes machines of 8 Gbit/s, that is 1e9 bytes a second.
+/// Returns machines of 8 Gbit/s, that is 1e9 bytes a second.
 ResourceSpec cluster(std::initializer_list<unsigned> GpusOfNodes) {
   ResourceSpec Spec;
   for (unsigned Gpus : GpusOfNodes) {
@@ -80,7 +80,7 @@ TEST_CASE("an all-reduce between two devices of a machine", "[cost]") {
   Speeds.Inside = 8e6;
   Speeds.Latency = 0.25;
   Prediction P = CostModel(Spec, Speeds).predict(T);
-  // A second for the bytes, two messages one after the other.
+  // One second for the bytes, and two messages one after the other.
   CHECK(P.Seconds == Approx(1 + 2 * 0.25));
   CHECK(P.Collect == Approx(1));
   CHECK(P.Latencies == Approx(2 * 0.25));
@@ -99,7 +99,7 @@ TEST_CASE("an all-reduce over machines is one ring between them", "[cost]") {
     // 2 (n-1)/n M
     CHECK(Node.Out == Approx(6e6));
     CHECK(Node.In == Approx(6e6));
-    // 2 (g-1) M, and what passes the network leaves and enters a device.
+    // 2 (g-1) M, and network bytes also leave or enter a device.
     CHECK(Node.Inside == Approx(8e6 + 12e6));
   }
   LinkSpeeds Speeds;
@@ -108,7 +108,8 @@ TEST_CASE("an all-reduce over machines is one ring between them", "[cost]") {
   CHECK(CostModel(Spec, Speeds).predict(T).Seconds == Approx(0.006 + 8));
 }
 
-TEST_CASE("what is computed once needs the rows of all", "[cost]") {
+TEST_CASE("an unreplicated computation needs the rows of all replicas",
+          "[cost]") {
   ResourceSpec Spec = cluster({2, 1});
   CostModel Model(Spec);
   Traffic T = Model.none();
@@ -120,7 +121,7 @@ TEST_CASE("what is computed once needs the rows of all", "[cost]") {
   CHECK(T.Join[1].Inside == Approx(1e6));
   LinkSpeeds Speeds;
   Speeds.Latency = 1;
-  // Nothing overlaps with it: a message, and 1e6 bytes at 1e9 a second.
+  // No overlap: a message, and 1e6 bytes at 1e9 a second.
   Prediction P = CostModel(Spec, Speeds).predict(T);
   CHECK(P.Seconds == Approx(1 + 0.001));
   CHECK(P.Join == Approx(0.001));
@@ -133,7 +134,7 @@ TEST_CASE("what is computed once needs the rows of all", "[cost]") {
   CHECK(
       Model.predict(Table, Record, 3e6).Seconds ==
       Approx(Model.predict(Table, Record).Seconds + Model.predict(T).Seconds));
-  // One replica has all.
+  // A single replica has all rows.
   ResourceSpec One = cluster({1});
   Traffic Alone = CostModel(One).none();
   CostModel(One).addJoined(Alone, 3e6);
@@ -151,7 +152,7 @@ TEST_CASE("members of a group cost one latency", "[cost]") {
   S.Sync.Group = 1;
   Model.add(T, dense({10}), S);
   CHECK(T.Groups.size() == 2);
-  // Types do not mix.
+  // A group has one type.
   VariableRow Half = dense({10});
   Half.Type = DT_HALF;
   Model.add(T, Half, S);
@@ -176,19 +177,19 @@ TEST_CASE("a gather of rows", "[cost]") {
   CHECK(T.Collect[1].In == 960);
   CHECK(T.Collect[0].Out == 960);
   CHECK(T.Collect[1].Out == 480);
-  // (N-1) times the rows into each device, and what leaves.
+  // Each device takes (N-1) times the rows; rows that leave count, too.
   CHECK(T.Collect[0].Inside == 2 * 960 + 960);
   CHECK(T.Collect[1].Inside == 960 + 480);
   CHECK(T.Hops == 6);
-  // Without a known number of rows it may be all of them.
+  // If the number of rows is unknown it may be all of them.
   CHECK(bytesOfRows(sparse({1000, 10}, 0), 3) == 40000);
 }
 
 TEST_CASE("a parameter server sends to and takes from each replica", "[cost]") {
   ResourceSpec Spec = cluster({2, 2, 2});
   Traffic T = trafficOf(Spec, dense({1000, 1000}), ps(Host1));
-  // Values go to each machine once, gradients come from each of the N - g
-  // replicas that are elsewhere.
+  // Values go to each other machine once. Gradients come from each of the N - g
+  // replicas on other machines.
   CHECK(T.Spread[1].Out == 2 * 4e6);
   CHECK(T.Collect[1].In == 4 * 4e6);
   CHECK(T.Spread[0].In == 4e6);
@@ -230,7 +231,7 @@ TEST_CASE("a server sends the rows that are read", "[cost]") {
   T = trafficOf(Spec, Row, ps(Host0, /*Proxy=*/true));
   CHECK(T.Spread[0].Out == 2 * 40000);
   CHECK(T.Collect[0].In == 2 * 480);
-  // Of a dense variable it takes the same as without a proxy.
+  // For a dense variable it takes the same as without a proxy.
   T = trafficOf(Spec, dense({1000}), ps(Host0, true));
   CHECK(T.Spread[0].Out == 2 * 4000);
 }
@@ -263,7 +264,7 @@ TEST_CASE("many small messages take a server's time", "[cost]") {
   Traffic T = Model.none();
   for (unsigned I = 0; I < 1000; ++I)
     Model.add(T, dense({1}), ps(Host1));
-  // 1000 messages each way, of 5 microseconds; 4 kB are nothing.
+  // 1000 messages of 5 microseconds each way; 4 kB take no time.
   CHECK(Model.predict(T).Seconds == Approx(2 * 1000 * 5e-6));
 }
 

@@ -14,13 +14,13 @@ using namespace graft;
 
 namespace {
 
-/// The error of reading \p Bytes, or "".
+/// Returns the error of reading \p Bytes, or "".
 std::string refused(llvm::StringRef Bytes, llvm::StringRef File = "s.pb") {
   auto R = parseRecord(Bytes, File);
   return R ? "" : llvm::toString(R.takeError());
 }
 
-/// A strategy of one variable that \p Fill makes.
+/// Returns a strategy of one variable that \p Fill makes.
 template <typename Fn> std::string file(Fn Fill) {
   autodist::proto::Strategy S;
   auto *Node = S.add_node_config();
@@ -54,7 +54,7 @@ TEST_CASE("a strategy file is read in either form", "[recordfile]") {
   CHECK(printSynchronizer(V.Parts[1]) ==
         "all-reduce,compressor=bf16-ef,group=7");
 
-  // Text is read as what it looks like.
+  // Text is recognized by its contents.
   std::string Text = printRecord(*R, ResourceSpec(), /*AsText=*/true);
   auto Again = parseRecord(Text, "strategy");
   REQUIRE(bool(Again));

@@ -52,7 +52,7 @@ TEST_CASE("the task is the place of a machine", "[resources]") {
   CHECK(S.resolve("host:2:CPU:1") == "/job:worker/task:1/device:CPU:1");
   CHECK(S.resolve("/job:worker/replica:0/task:1/cpu:1") ==
         "/job:worker/task:1/device:CPU:1");
-  // Whose device that is, nobody knows.
+  // The machine of these devices is unknown.
   CHECK_FALSE(S.resolve("/device:CPU:0"));
   CHECK_FALSE(S.resolve("/job:worker/task:2/device:CPU:0"));
   CHECK_FALSE(S.resolve("/job:ps/task:1/device:CPU:0"));
@@ -113,7 +113,7 @@ TEST_CASE("trainable variables are those of optimizers", "[resources]") {
   CHECK(Rows[1].Sparse);
   CHECK(Rows[1].RowsPerStep == 6);
 
-  // What the graph declares counts, whatever updates it.
+  // Declared variables count, whatever op updates them.
   NodeId Average = B.end("average").Node;
   Rows = listVariables(B.G, Vars, {Average, W});
   REQUIRE(Rows.size() == 2);
