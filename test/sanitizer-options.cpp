@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Linked into the programs of a sanitized build. Debian's LLVM libraries are
-// not instrumented: an arena of theirs that our code poisoned would be reported
-// when their code writes to it, so poisoning by hand is off.
+// not instrumented: they would be reported for writing to an arena that our
+// code poisoned. So poisoning by hand is off.
 //
 //===----------------------------------------------------------------------===//
 
