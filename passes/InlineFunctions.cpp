@@ -36,11 +36,11 @@ class InlineFunctions final
     : public PassBase<InlineFunctions, InlineFunctionsOptions> {
 public:
   static constexpr PassInfo Info = {
-      "inline-functions", "Replace calls of functions by what they do",
+      "inline-functions", "Replace calls of functions by their bodies",
       "Inlines `PartitionedCall` and `StatefulPartitionedCall`, and turns "
       "`If`,\n"
-      "`Case` and `While` into control flow of version 1. What cannot be\n"
-      "inlined is a warning."};
+      "`Case` and `While` into control flow of version 1. A call that\n"
+      "cannot be inlined is a warning."};
 
   Effect effect() const override { return Effect::Normalises; }
   PassResult run(Module &M, DiagnosticEngine &Diags) override;

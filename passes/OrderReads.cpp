@@ -64,7 +64,7 @@ public:
       "step that nothing orders with it, where it needs all that they need, "
       "or\n"
       "all that waits for it needs them.\n"
-      "What uses a read after an update of the variable reads it again.\n"
+      "A use of a read after an update of the variable reads it again.\n"
       "A warning says which reads stay in no order."};
 
   Effect effect() const override { return Effect::Normalises; }
