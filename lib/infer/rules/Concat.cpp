@@ -350,7 +350,7 @@ constexpr OpRule Join = {.Sizes = sizes::concat,
 } // namespace
 
 ArrayRef<OpRule> families::concat() {
-  static constexpr OpRule Rules[] = {
+  static const OpRule Rules[] = {
       entry(op::Pack, Join, {.Sizes = sizes::pack, .Values = values::pack}),
       entry(op::ConcatV2, Join, {.Values = values::concat}),
       entry(op::Concat, Join),

@@ -306,7 +306,7 @@ constexpr OpRule BatchMatMul = {.Sizes = sizes::batchMatMul,
 } // namespace
 
 ArrayRef<OpRule> families::contraction() {
-  static constexpr OpRule Rules[] = {
+  static const OpRule Rules[] = {
       // Records and tables.
       {.Op = op::SparseTensorDenseMatMul,
        .Sizes = sizes::sparseMatMul,

@@ -230,7 +230,7 @@ constexpr OpRule Optional = {
 } // namespace
 
 ArrayRef<OpRule> families::controlFlow() {
-  static constexpr OpRule Rules[] = {
+  static const OpRule Rules[] = {
       entry(op::Switch, Switch, {.Values = values::same}),
       entry(op::RefSwitch, Switch),
       entry(op::RefMerge, Merge),

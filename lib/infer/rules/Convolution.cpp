@@ -233,7 +233,7 @@ constexpr OpRule LinearRows = {
 } // namespace
 
 ArrayRef<OpRule> families::convolution() {
-  static constexpr OpRule Rules[] = {
+  static const OpRule Rules[] = {
       // Contractions.
       entry(op::Conv2D, Conv),
       entry(op::Conv2DBackpropInput, ConvBackpropInput),

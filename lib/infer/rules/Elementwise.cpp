@@ -695,7 +695,7 @@ constexpr OpRule LinearSecond = {.Sizes = sizes::sameAll,
 } // namespace
 
 ArrayRef<OpRule> families::elementwise() {
-  static constexpr OpRule Rules[] = {
+  static const OpRule Rules[] = {
       // The value itself.
       entry(op::Identity, Pass, {.Values = values::same, .Is = ReadsVariable}),
       entry(op::StopGradient, Pass, {.Values = values::same}),

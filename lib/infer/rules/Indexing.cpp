@@ -415,7 +415,7 @@ constexpr OpRule UnsortedSegment = {.Sizes = sizes::unsortedSegment,
 } // namespace
 
 ArrayRef<OpRule> families::indexing() {
-  static constexpr OpRule Rules[] = {
+  static const OpRule Rules[] = {
       entry(op::Gather, Gather, {.Values = values::gather}),
       entry(op::GatherV2, Gather, {.Values = values::gather}),
       entry(op::ResourceGather, Gather),

@@ -15,7 +15,7 @@ using namespace llvm;
 namespace graft {
 
 ArrayRef<OpRule> families::lists() {
-  static constexpr OpRule Rules[] = {
+  static const OpRule Rules[] = {
       // Lists.
       entry(op::EmptyTensorList, Whole),
       entry(op::TensorListConcat, Whole),

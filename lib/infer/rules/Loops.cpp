@@ -290,7 +290,7 @@ constexpr OpRule LocalHandle = {.Is = KeepsZeros | TakesAnything | Handle};
 } // namespace
 
 ArrayRef<OpRule> families::loops() {
-  static constexpr OpRule Rules[] = {
+  static const OpRule Rules[] = {
       entry(op::StackV2, LocalHandle, {.Type = types::localHandle}),
       entry(op::StackPushV2, LocalHandle,
             {.Sizes = sizes::push, .Type = types::stackPush}),

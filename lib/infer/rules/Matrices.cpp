@@ -59,7 +59,7 @@ constexpr OpRule PerVolume = {.Rows = sizes::sameLead<3>,
 } // namespace
 
 ArrayRef<OpRule> families::matrices() {
-  static constexpr OpRule Rules[] = {
+  static const OpRule Rules[] = {
       // A matrix, or a vector, at a time.
       entry(op::Cholesky, PerMatrix, {.Sizes = sizes::same}),
       entry(op::CholeskyGrad, PerMatrix, {.Sizes = sizes::same}),

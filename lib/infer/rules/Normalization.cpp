@@ -221,7 +221,7 @@ constexpr OpRule Xent = {.Type = types::xent,
 } // namespace
 
 ArrayRef<OpRule> families::normalization() {
-  static constexpr OpRule Rules[] = {
+  static const OpRule Rules[] = {
       entry(op::FusedBatchNorm, BatchNorm),
       entry(op::FusedBatchNormV2, BatchNorm),
       entry(op::FusedBatchNormV3, BatchNorm),

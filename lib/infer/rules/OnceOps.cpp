@@ -15,7 +15,7 @@ namespace graft {
 
 ArrayRef<OpRule> families::onceOps() {
   using namespace trait;
-  static constexpr OpRule Rules[] = {
+  static const OpRule Rules[] = {
       {.Op = op::AccumulatorNumAccumulated, .Is = Once},
       {.Op = op::AnonymousHashTable, .Is = Once},
       {.Op = op::AnonymousMutableDenseHashTable, .Is = Once},

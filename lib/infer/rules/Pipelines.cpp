@@ -23,7 +23,7 @@ constexpr OpRule Pipeline = {.Is = Once};
 } // namespace
 
 ArrayRef<OpRule> families::pipelines() {
-  static constexpr OpRule Rules[] = {
+  static const OpRule Rules[] = {
       // Data sets and iterators.
       entry(op::AnonymousIterator, Pipeline),
       entry(op::AnonymousIteratorV2, Pipeline),

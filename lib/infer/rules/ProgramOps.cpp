@@ -379,7 +379,7 @@ constexpr OpRule GatherReplicas = {.Sizes = sizes::gatherReplicas,
 } // namespace
 
 ArrayRef<OpRule> families::programOps() {
-  static constexpr OpRule Rules[] = {
+  static const OpRule Rules[] = {
       {.Op = ToReplicasOp,
        .Sizes = sizes::toReplicas,
        .Type = types::toReplicas,

@@ -65,7 +65,7 @@ ArrayRef<OpRule> families::quantization() {
   static constexpr OpRule Ranged = {.Rows = sizes::rowsOfFirst,
                                     .Type = types::ranged,
                                     .ComparedOperands = AllOperands};
-  static constexpr OpRule Rules[] = {
+  static const OpRule Rules[] = {
       entry(op::QuantizeAndDequantize, Quantize),
       entry(op::QuantizeAndDequantizeV2, Quantize),
       entry(op::QuantizeAndDequantizeV3, Quantize),

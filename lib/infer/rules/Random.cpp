@@ -123,7 +123,7 @@ constexpr OpRule Random = {.Sizes = sizes::fromSizes<0>,
 } // namespace
 
 ArrayRef<OpRule> families::random() {
-  static constexpr OpRule Rules[] = {
+  static const OpRule Rules[] = {
       entry(op::RandomUniform, Random),
       entry(op::RandomStandardNormal, Random),
       entry(op::TruncatedNormal, Random),

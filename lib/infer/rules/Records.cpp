@@ -114,7 +114,7 @@ constexpr OpRule ParseExample = {.Sizes = sizes::parseExample,
 } // namespace
 
 ArrayRef<OpRule> families::records() {
-  static constexpr OpRule Rules[] = {
+  static const OpRule Rules[] = {
       entry(op::DecodeCSV, PerExample, {.Sizes = sizes::same}),
       entry(op::DecodeJSONExample, PerExample, {.Sizes = sizes::same}),
       entry(op::DecodePaddedRaw, PerExample),

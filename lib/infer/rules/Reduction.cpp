@@ -214,7 +214,7 @@ constexpr OpRule AlongAxesNonLinear = {
 } // namespace
 
 ArrayRef<OpRule> families::reduction() {
-  static constexpr OpRule Rules[] = {
+  static const OpRule Rules[] = {
       // Reductions.
       {.Op = op::Sum,
        .Sizes = sizes::reduction,

@@ -881,7 +881,7 @@ constexpr OpRule Tile = {.Type = types::tile,
 } // namespace
 
 ArrayRef<OpRule> families::reshape() {
-  static constexpr OpRule Rules[] = {
+  static const OpRule Rules[] = {
       {.Op = op::Bitcast, .Type = types::bitcast},
       entry(op::Reshape, Relayout,
             {.Sizes = sizes::reshape,

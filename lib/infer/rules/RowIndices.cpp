@@ -371,7 +371,7 @@ bool stitchIndices(TypeContext &C) {
 
 ArrayRef<OpRule> families::rowIndices() {
   using namespace trait;
-  static constexpr OpRule Rules[] = {
+  static const OpRule Rules[] = {
       // Rows by index.
       {.Op = op::DynamicPartition,
        .Sizes = sizes::parts,

@@ -280,7 +280,7 @@ constexpr OpRule Rows = {.Rows = sizes::sameLetters,
 } // namespace
 
 ArrayRef<OpRule> families::rowOps() {
-  static constexpr OpRule Rules[] = {
+  static const OpRule Rules[] = {
       // Rows that become several rows, and back.
       {.Op = op::SpaceToBatchND,
        .Sizes = sizes::blocks,

@@ -83,7 +83,7 @@ constexpr OpRule Candidates = {.Sizes = sizes::candidates,
 } // namespace
 
 ArrayRef<OpRule> families::sampling() {
-  static constexpr OpRule Rules[] = {
+  static const OpRule Rules[] = {
       entry(op::AllCandidateSampler, Candidates),
       entry(op::FixedUnigramCandidateSampler, Candidates),
       entry(op::LearnedUnigramCandidateSampler, Candidates),

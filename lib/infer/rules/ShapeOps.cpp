@@ -376,7 +376,7 @@ constexpr OpRule ShapeOf = {.Type = types::shapeOf,
 } // namespace
 
 ArrayRef<OpRule> families::shapeOps() {
-  static constexpr OpRule Rules[] = {
+  static const OpRule Rules[] = {
       entry(op::Shape, ShapeOf,
             {.Sizes = sizes::shape,
              .Is = ReadsSizes,

@@ -628,7 +628,7 @@ constexpr OpRule Part = {.Type = types::part,
 } // namespace
 
 ArrayRef<OpRule> families::slicing() {
-  static constexpr OpRule Rules[] = {
+  static const OpRule Rules[] = {
       entry(op::Unpack, Part,
             {.Sizes = sizes::unpack, .Values = values::unpack}),
       entry(op::Split, Part,

@@ -168,7 +168,7 @@ constexpr OpRule Source = {.Sizes = sizes::source,
 } // namespace
 
 ArrayRef<OpRule> families::sources() {
-  static constexpr OpRule Rules[] = {
+  static const OpRule Rules[] = {
       // The value itself.
       {.Op = op::PlaceholderWithDefault,
        .Sizes = sizes::feed,

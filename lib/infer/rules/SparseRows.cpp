@@ -522,7 +522,7 @@ constexpr OpRule Segment = {.Sizes = sizes::sparseSegment,
 } // namespace
 
 ArrayRef<OpRule> families::sparseRows() {
-  static constexpr OpRule Rules[] = {
+  static const OpRule Rules[] = {
       // Ops on each row by itself.
       entry(op::SparseReshape, Whole,
             {.Sizes = sizes::sparseReshape,

@@ -179,7 +179,7 @@ bool isOfEntries(const TypeContext &C, unsigned Indices, unsigned Values,
 } // namespace types
 
 ArrayRef<OpRule> families::sparseTensors() {
-  static constexpr OpRule Rules[] = {
+  static const OpRule Rules[] = {
       // Indices, values and a shape.
       entry(op::DenseCountSparseOutput, Whole),
       entry(op::DenseToSparseSetOperation, Whole),

@@ -53,7 +53,7 @@ constexpr OpRule ReadVariable = {.Type = types::readVariable,
 } // namespace
 
 ArrayRef<OpRule> families::variables() {
-  static constexpr OpRule Rules[] = {
+  static const OpRule Rules[] = {
       {.Op = op::VariableV2, .Sizes = sizes::variable},
       {.Op = op::Variable, .Sizes = sizes::variable},
       {.Op = op::VarHandleOp, .Sizes = sizes::fromAttr},

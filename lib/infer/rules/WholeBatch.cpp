@@ -52,7 +52,7 @@ constexpr OpRule Linear = {.Type = types::whole,
 } // namespace
 
 ArrayRef<OpRule> families::wholeBatch() {
-  static constexpr OpRule Rules[] = {
+  static const OpRule Rules[] = {
       entry(op::Bincount, Whole),
       entry(op::BroadcastArgs, Whole),
       entry(op::DenseBincount, Whole),
