@@ -30,7 +30,8 @@ namespace graft {
 
 namespace sizes {
 
-/// Where gives the index of each true element: a row with a column per axis.
+/// The op Where gives the index of each true element: a row with a column per
+/// axis.
 static void where(SizeContext &C) {
   Dims X = C.in(0);
   if (!X)

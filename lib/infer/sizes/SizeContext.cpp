@@ -255,10 +255,11 @@ void SizeContext::defineRelated(DimId X, const Sym &Times, DimId Y,
   size_t Before = Table.numRows();
   if (!Table.relate(Times, S))
     return;
-  A.Origins.joinRows(X, Y);
+  SizeOrigins &O = A.Origins;
+  O.joinRows(O.of(X), O.of(Y));
   // Both are multiples of rows that the table made for them.
   if (auto Its = Table.sym(Y); Its && Table.numRows() != Before)
-    A.Origins.joinMade(Y, Its->Rows);
+    O.joinRows(O.of(Y), O.originOf(*Its));
 }
 
 DimId SizeContext::changedNumber(unsigned Slot, int64_t Was, int64_t Now) {

@@ -62,31 +62,22 @@ void SizeOrigins::join(DimId X, DimId Y) {
   Child.Parent = std::min(X, Y);
   Root.Fixed |= Child.Fixed;
   if (Root.Is.Is == Kind::Rows && Child.Is.Is == Kind::Rows)
-    joinClasses(Root.Is, Child.Is);
+    joinRows(Root.Is, Child.Is);
   else if (Root.Is.Is == Kind::Open ||
            (Root.Is.Is == Kind::Number && Child.Is.Is != Kind::Open))
     Root.Is = Child.Is;
 }
 
-void SizeOrigins::joinRows(DimId X, DimId Y) {
-  Origin OfX = Sizes[root(X)].Is, OfY = Sizes[root(Y)].Is;
-  if (OfX.Is == Kind::Rows && OfY.Is == Kind::Rows)
-    joinClasses(OfX, OfY);
-}
-
-void SizeOrigins::joinMade(DimId X, uint16_t Rows) {
-  if (Origin Of = Sizes[root(X)].Is; Of.Is == Kind::Rows)
-    joinClasses(Of, {Kind::Rows, Rows});
-}
-
-void SizeOrigins::joinClasses(Origin OfX, Origin OfY) {
-  auto X = static_cast<uint16_t>(OfX.Value),
-       Y = static_cast<uint16_t>(OfY.Value);
-  while (RowsParent.size() <= std::max(X, Y))
+void SizeOrigins::joinRows(Origin X, Origin Y) {
+  if (X.Is != Kind::Rows || Y.Is != Kind::Rows)
+    return;
+  auto RowsX = static_cast<uint16_t>(X.Value),
+       RowsY = static_cast<uint16_t>(Y.Value);
+  while (RowsParent.size() <= std::max(RowsX, RowsY))
     RowsParent.push_back(static_cast<uint16_t>(RowsParent.size()));
-  X = rowsRoot(X);
-  Y = rowsRoot(Y);
-  RowsParent[std::max(X, Y)] = std::min(X, Y);
+  RowsX = rowsRoot(RowsX);
+  RowsY = rowsRoot(RowsY);
+  RowsParent[std::max(RowsX, RowsY)] = std::min(RowsX, RowsY);
 }
 
 void SizeOrigins::state(Origin X, Origin Y, NodeId Says) {

@@ -82,11 +82,9 @@ public:
   void defineNumber(DimId D, int64_t Number);
   /// Joins \p X and \p Y, which one definition makes one size.
   void join(DimId X, DimId Y);
-  /// Joins the rows whose multiples \p X and \p Y are by definition; the
-  /// factors may differ. Facts about their rows do not count.
-  void joinRows(DimId X, DimId Y);
-  /// Joins the rows of \p X, by definition, with \p Rows (Sym::Rows).
-  void joinMade(DimId X, uint16_t Rows);
+  /// Joins the rows of two origins, if both are rows: one definition relates
+  /// them. Facts about these rows do not count.
+  void joinRows(Origin X, Origin Y);
   void state(Origin X, Origin Y, NodeId Says);
   void derive(DimId X, DimId Y,
               llvm::ArrayRef<std::pair<DimId, DimId>> Factors);
@@ -116,7 +114,6 @@ private:
     bool Fixed;
   };
   uint16_t rowsRoot(uint16_t Rows) const;
-  void joinClasses(Origin OfX, Origin OfY);
 
   std::vector<Entry> Sizes;
   mutable std::vector<uint16_t> RowsParent;
