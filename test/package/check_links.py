@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fails where a page in a folder links to a file that is not there, or to a section that a page does not have.
+"""Fails where a page links to a file that is not there, or to a section that a page does not have.
 
-    check_links.py FOLDER
+    check_links.py PAGE-OR-FOLDER...
 """
 
 import os
@@ -19,25 +19,29 @@ def anchors(path):
     return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
 
 
-def main():
-    (folder,) = sys.argv[1:]
-    count, broken = 0, []
-    for place, _, names in os.walk(folder):
+def pages(path):
+    if os.path.isfile(path):
+        yield path
+    for place, _, names in os.walk(path):
         for name in names:
-            if not name.endswith(".md"):
-                continue
-            page = os.path.join(place, name)
-            with open(page, encoding="utf-8") as file:
-                text = file.read()
-            for target, anchor in LINK.findall(text):
-                to = os.path.normpath(os.path.join(place, target)) if target else page
-                count += 1
-                if not os.path.exists(to):
-                    broken.append(f"{page}: there is no '{target}'")
-                elif anchor and to.endswith(".md") and anchor[1:] not in anchors(to):
-                    broken.append(f"{page}: '{target}' has no section '{anchor}'")
+            if name.endswith(".md"):
+                yield os.path.join(place, name)
+
+
+def main():
+    count, broken = 0, []
+    for page in [page for path in sys.argv[1:] for page in pages(path)]:
+        with open(page, encoding="utf-8") as file:
+            text = file.read()
+        for target, anchor in LINK.findall(text):
+            to = os.path.normpath(os.path.join(os.path.dirname(page), target)) if target else page
+            count += 1
+            if not os.path.exists(to):
+                broken.append(f"{page}: there is no '{target}'")
+            elif anchor and to.endswith(".md") and anchor[1:] not in anchors(to):
+                broken.append(f"{page}: '{target}' has no section '{anchor}'")
     if broken or not count:
-        sys.exit("\n".join(broken) or f"{folder} has no links")
+        sys.exit("\n".join(broken) or "the pages have no links")
     print(f"{count} links lead somewhere")
 
 
