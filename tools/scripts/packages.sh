@@ -17,7 +17,7 @@ build_packages=(
 check_packages=(
   git python3-venv
   clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev
-  man-db dpkg-dev file
+  man-db dpkg-dev file valgrind
 )
 
 # And with --full.

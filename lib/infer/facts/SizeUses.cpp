@@ -182,8 +182,12 @@ private:
   unsigned vertex(Origin O);
   void readFacts();
   int vertexOf(DimId D);
+  Origin classOf(DimId D) const;
+  void look(DimId D, int &Sees);
+  int sightOf(NodeId N, uint32_t Port);
+  bool mayMeet(NodeId N);
   void see(DimId D);
-  void see(std::optional<ArrayRef<DimId>> List);
+  template <typename Fn> void forEachSize(NodeId N, Fn Visit) const;
   bool isClaim(NodeId N) const;
   ArrayRef<DimId> held(Endpoint E) const;
   void meet(NodeId N);
@@ -204,7 +208,14 @@ private:
   std::vector<Origin> Vertices;
   std::vector<Edge> Edges;
   std::vector<SmallVector<unsigned, 2>> EdgesAt; ///< By vertex.
-  std::vector<int> VertexOf; ///< By size; -1: of no fact, -2: not asked yet.
+  /// By size; -1: of no fact, or a number, -2: not asked yet.
+  std::vector<int> VertexOf;
+
+  static constexpr int SeesNone = -1, SeesSeveral = -2;
+  std::vector<int> Sights; ///< By output: its only vertex, or one of these.
+  /// By vertex: it defines the size that it is taken for. -1: not asked yet.
+  std::vector<int8_t> IsOwn;
+  bool AnyCounts = false; ///< Some node numbers rows.
 
   /// The origins that the node at hand sees, by the size that each is taken
   /// for.
@@ -269,19 +280,27 @@ int UseFinder::vertexOf(DimId D) {
   int &Is = VertexOf[D];
   if (Is == -2) {
     auto It = Ids.find(From.of(D));
-    Is = It == Ids.end() ? -1 : static_cast<int>(It->second);
+    // A size that is a number on every replica does not move rows.
+    Is = It == Ids.end() || classOf(D).Is == Kind::Number
+             ? -1
+             : static_cast<int>(It->second);
   }
   return Is;
+}
+
+/// Returns the size that \p D is taken for.
+Origin UseFinder::classOf(DimId D) const {
+  const DimTable &Table = Dims.table();
+  if (auto S = Table.sym(D))
+    return SizeOrigins::originOf(*S);
+  return {Kind::Open, Table.find(D)};
 }
 
 void UseFinder::see(DimId D) {
   int V = vertexOf(D);
   if (V < 0)
     return;
-  const DimTable &Table = Dims.table();
-  Origin Is{Kind::Open, Table.find(D)};
-  if (auto S = Table.sym(D))
-    Is = SizeOrigins::originOf(*S);
+  Origin Is = classOf(D);
   auto *It = find_if(Seen, [&](const auto &S) { return S.first == Is; });
   if (It == Seen.end()) {
     Seen.push_back({Is, {}});
@@ -290,12 +309,6 @@ void UseFinder::see(DimId D) {
   std::pair Now(SeenNodes, static_cast<unsigned>(It - Seen.begin()));
   if (std::exchange(SeenAt[V], Now) != Now)
     It->second.push_back(static_cast<unsigned>(V));
-}
-
-void UseFinder::see(std::optional<ArrayRef<DimId>> List) {
-  if (List)
-    for (DimId D : *List)
-      see(D);
 }
 
 /// Returns the sizes that elements of the array or stack \p E may have.
@@ -316,34 +329,83 @@ bool UseFinder::isClaim(NodeId N) const {
   });
 }
 
+/// Calls \p Visit with each size that \p N may compare.
+template <typename Fn> void UseFinder::forEachSize(NodeId N, Fn Visit) const {
+  auto See = [&](std::optional<ArrayRef<DimId>> List) {
+    if (List)
+      for (DimId D : *List)
+        Visit(D);
+  };
+  for (Endpoint E : G.dataInputs(N)) {
+    See(Dims.shape(E));
+    See(Dims.value(E));
+    // Row numbers are compared with the rows that they number.
+    ReplicationType T = Types.type(E);
+    if (T.countsRows() && T.Cause != NoNode) {
+      See(Dims.shape({T.Cause, 0}));
+      for (Endpoint Of : G.dataInputs(T.Cause))
+        See(Dims.shape(Of));
+    }
+    See(held(E));
+  }
+  for (unsigned Port = 0; Port < Dims.numOutputs(N); ++Port) {
+    See(Dims.shape({N, Port}));
+    See(Dims.value({N, Port}));
+  }
+}
+
+/// Adds the vertex of \p D to \p Sees.
+void UseFinder::look(DimId D, int &Sees) {
+  int V = vertexOf(D);
+  if (V < 0 || V == Sees)
+    return;
+  if (Sees == SeesNone && IsOwn[V] < 0) {
+    Kind Is = classOf(D).Is;
+    IsOwn[V] = Is == Kind::Open || Is == Vertices[V].Is;
+  }
+  Sees = Sees == SeesNone && IsOwn[V] ? V : SeesSeveral;
+}
+
+int UseFinder::sightOf(NodeId N, uint32_t Port) {
+  int Sees = SeesNone;
+  for (auto List : {Dims.shape({N, Port}), Dims.value({N, Port})})
+    if (List)
+      for (DimId D : *List)
+        look(D, Sees);
+  return Sees;
+}
+
+/// Returns false if \p N sees at most one origin, which defines its size. Most
+/// nodes do.
+bool UseFinder::mayMeet(NodeId N) {
+  int Sees = SeesNone;
+  auto Add = [&](int Its) {
+    if (Its != SeesNone && Its != Sees)
+      Sees = Sees == SeesNone ? Its : SeesSeveral;
+  };
+  for (uint32_t Port = 0; Port < Dims.numOutputs(N); ++Port) {
+    int Its = sightOf(N, Port);
+    Sights[Dims.outputIndex({N, Port})] = Its;
+    Add(Its);
+  }
+  for (Endpoint E : G.dataInputs(N)) {
+    if (Dims.validPort(E))
+      Add(Sights[Dims.outputIndex(E)]);
+    if (Loops && Loops->handleOf(E) != NoNode)
+      Sees = SeesSeveral;
+  }
+  return Sees == SeesSeveral || AnyCounts;
+}
+
 /// Finds which origins \p N takes for one size.
 void UseFinder::meet(NodeId N) {
-  if (!isClaim(N))
+  if (!mayMeet(N) || !isClaim(N))
     return;
   Seen.clear();
   ++SeenNodes;
   SeenAt.resize(Vertices.size());
-  for (Endpoint E : G.dataInputs(N)) {
-    see(Dims.shape(E));
-    see(Dims.value(E));
-    // Row numbers are compared with the rows that they number.
-    ReplicationType T = Types.type(E);
-    if (T.countsRows() && T.Cause != NoNode) {
-      see(Dims.shape({T.Cause, 0}));
-      for (Endpoint Of : G.dataInputs(T.Cause))
-        see(Dims.shape(Of));
-    }
-    for (DimId D : held(E))
-      see(D);
-  }
-  for (unsigned Port = 0; Port < Dims.numOutputs(N); ++Port) {
-    see(Dims.shape({N, Port}));
-    see(Dims.value({N, Port}));
-  }
+  forEachSize(N, [&](DimId D) { see(D); });
   for (auto &[Is, Of] : Seen) {
-    // A size that is a number on every replica does not move rows.
-    if (Is.Is == Kind::Number)
-      continue;
     bool Known = Is.Is != Kind::Open;
     bool HasOwn = !Known || any_of(Of, [&, Is = Is](unsigned V) {
       return Vertices[V].Is == Is.Is;
@@ -578,6 +640,14 @@ SizeUses UseFinder::run() {
     return {};
   Loops = LoopInfo::find(G, Order);
   VertexOf.assign(Dims.table().size(), -2);
+  IsOwn.assign(Vertices.size(), -1);
+  // An input from the turn before is asked later.
+  Sights.assign(Dims.totalOutputs(), SeesSeveral);
+  AnyCounts = any_of(Order, [&](NodeId N) {
+    return any_of(seq(0u, Dims.numOutputs(N)), [&](unsigned Port) {
+      return Types.natural({N, Port}).countsRows();
+    });
+  });
   for (NodeId N : Order)
     meet(N);
   // An op may use the fact that it states itself.

@@ -33,6 +33,7 @@ enum : uint8_t {
   IsSaver = 4, ///< It writes a checkpoint, in a run of its own.
   TakesElements = 8, ///< It uses the elements of a reference that it takes.
   IsRead = 16,       ///< It reads the variable of a handle.
+  IsUpdate = 32,     ///< It writes a variable.
 };
 
 uint8_t roleOf(StringRef Op, const OpDef *Def) {
@@ -46,15 +47,61 @@ uint8_t roleOf(StringRef Op, const OpDef *Def) {
       Is & trait::ReadsSource)
     return IsFed;
   uint8_t Role = isOnceOp(Op) ? IsShown : 0;
+  if (Def && Def->update().Kind != UpdateKind::None)
+    Role |= IsUpdate;
   bool Asks = Is & (trait::ReadsSizes | trait::AsksVariable) ||
               Op == op::ZerosLike || Op == op::IsVariableInitialized;
   return Def && !Asks ? Role | TakesElements : Role;
 }
 
+/// The longest path through the graph. In a training step it leads through the
+/// layers to the loss and back, so most updates need their reads by way of it:
+/// two walks prove that for all variables at once.
+class LongestPath {
+public:
+  LongestPath(const Graph &G, ArrayRef<NodeId> Order);
+  /// Returns true if a path leads from \p A to \p B over nodes of this one.
+  bool joins(NodeId A, NodeId B) const { return Next[A] <= Last[B]; }
+
+private:
+  /// By node: the first place on the path that it leads to, and the last one
+  /// that leads to it.
+  std::vector<uint32_t> Next, Last;
+};
+
+LongestPath::LongestPath(const Graph &G, ArrayRef<NodeId> Order)
+    : Next(G.size(), UINT32_MAX), Last(G.size()) {
+  std::vector<uint32_t> Depth(G.size());
+  NodeId End = NoNode;
+  for (NodeId N : Order) {
+    uint32_t Above = 0;
+    for (Endpoint E : G.inputs(N))
+      Above = std::max(Above, Depth[E.Node]);
+    Depth[N] = Above + 1;
+    if (End == NoNode || Depth[N] > Depth[End])
+      End = N;
+  }
+  while (End != NoNode) {
+    Next[End] = Last[End] = Depth[End];
+    NodeId Before = NoNode;
+    for (Endpoint E : G.inputs(End))
+      if (Depth[E.Node] + 1 == Depth[End])
+        Before = E.Node;
+    End = Before;
+  }
+  for (NodeId N : Order)
+    for (Endpoint E : G.inputs(N))
+      Last[N] = std::max(Last[N], Last[E.Node]);
+  for (NodeId N : reverse(Order))
+    for (Endpoint E : G.inputs(N))
+      Next[E.Node] = std::min(Next[E.Node], Next[N]);
+}
+
 class Finder {
 public:
   Finder(const Graph &G, ArrayRef<NodeId> Named)
-      : G(G), Vars(G), Order(topologicalOrder(G)), Roles(G, roleOf),
+      : G(G), Vars(G), Order(topologicalOrder(G)), Path(G, Order),
+        Roles(G, roleOf),
         HasLoops(PerOp(G, [](StringRef Op,
                              const OpDef *) { return isBackEdgeOp(Op); })
                      .any()),
@@ -122,6 +169,7 @@ private:
   const Graph &G;
   VariableIndex Vars;
   std::vector<NodeId> Order;
+  LongestPath Path;
   PerOp Roles;
   bool HasLoops;
   size_t Looks; ///< The number of looks left.
@@ -138,8 +186,9 @@ void Finder::findSteps() {
   settle([&] {
     bool New = false;
     for (NodeId N : Order) {
-      UpdateDef Update = Vars.update(G, N);
-      uint8_t Its = Roles[G.node(N)] & IsFed ? OfRows : 0;
+      uint8_t Role = Roles[G.node(N)];
+      UpdateDef Update = Role & IsUpdate ? Vars.update(G, N) : UpdateDef();
+      uint8_t Its = Role & IsFed ? OfRows : 0;
       for (auto [I, E] : enumerate(G.inputs(N))) {
         Its |= Is[E.Node] & (Updates | Learns);
         if (E.isControl() || I < Update.NumVars)
@@ -312,13 +361,6 @@ bool Finder::excludesEachOther(NodeId Read, NodeId Update) {
 
 void Finder::sweep(size_t Begin) {
   size_t End = std::min(Begin + Marks::Size, All.size());
-  Marks Needs(G), After(G);
-  for (size_t I = Begin; I < End; ++I) {
-    Needs.mark(All[I], I - Begin);
-    After.mark(All[I], I - Begin);
-  }
-  if (!settle([&] { return Needs.spreadBack(Order); }))
-    return;
   std::vector<Pair> Open;
   for (auto [I, Of] : enumerate(Groups)) {
     size_t First = std::max(Of.Begin, Begin),
@@ -330,9 +372,21 @@ void Finder::sweep(size_t Begin) {
       for (size_t U = First; U < Last && Looks != 0; ++U, --Looks)
         if (Read.Node != All[U] &&
             (Read.IsFetched || Steps.share(Read.Node, All[U])) &&
-            (Read.IsMemory || !Needs.has(Read.Node, U - Begin)))
+            (Read.IsMemory || !Path.joins(Read.Node, All[U])))
           Open.push_back({Read, U - Begin});
   }
+  if (Open.empty())
+    return;
+  Marks Needs(G), After(G);
+  for (size_t I = Begin; I < End; ++I) {
+    Needs.mark(All[I], I - Begin);
+    After.mark(All[I], I - Begin);
+  }
+  if (!settle([&] { return Needs.spreadBack(Order); }))
+    return;
+  erase_if(Open, [&](const Pair &P) {
+    return !P.Read.IsMemory && Needs.has(P.Read.Node, P.Update);
+  });
   if (Open.empty() || !settle([&] { return After.spread(Order); }))
     return;
   if (!When && Conditions::any(G))

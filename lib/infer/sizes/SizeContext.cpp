@@ -63,32 +63,41 @@ ArrayRef<std::pair<DimId, DimId>> SizeContext::meetings() {
   Meetings.clear();
   if (A.Origins.facts().empty())
     return Meetings;
-  // A fact that the node states itself holds wherever its result exists.
-  std::set<std::pair<SizeOrigins::Origin, SizeOrigins::Origin>> Own;
-  for (auto [X, Y] : Stated)
-    Own.insert(std::minmax(A.Origins.of(X), A.Origins.of(Y)));
-  // By size: the first size of an operand that is equal to it.
-  std::map<std::tuple<int64_t, int8_t, int8_t, uint16_t, uint32_t, DimId>,
-           DimId>
-      First;
+  // Fixed sizes are not compared with each other: numbers of the graph are
+  // equal by definition.
+  SmallVector<DimId, 8> Fixed, Others;
   auto See = [&](Dims List) {
-    for (DimId D : List.value_or(ArrayRef<DimId>())) {
-      if (Table.isOne(D))
-        continue;
-      auto S = Table.sym(D);
-      auto Is = S ? std::tuple(S->C, S->B, S->R, S->B ? S->Rows : uint16_t(0),
-                               S->Ragged, DimId(0))
-                  : std::tuple(int64_t(0), int8_t(0), int8_t(0), uint16_t(0),
-                               uint32_t(0), Table.find(D));
-      auto [It, New] = First.try_emplace(Is, A.Origins.root(D));
-      auto Its = A.Origins.of(It->second), Mine = A.Origins.of(D);
-      if (!New && !(Its == Mine) && !Own.count(std::minmax(Its, Mine)))
-        Meetings.push_back({It->second, A.Origins.root(D)});
-    }
+    if (List)
+      for (DimId D : *List) {
+        DimId Root = A.Origins.root(D);
+        auto &Its = A.Origins.isFixed(Root) ? Fixed : Others;
+        if (!is_contained(Its, Root))
+          Its.push_back(Root);
+      }
   };
   for (Endpoint E : Inputs) {
     See(A.shape(E));
     See(A.value(E));
+  }
+  // A fact that the node states itself holds wherever its result exists.
+  auto IsOwn = [&](SizeOrigins::Origin X, SizeOrigins::Origin Y) {
+    return any_of(Stated, [&](auto Pair) {
+      return std::minmax(A.Origins.of(Pair.first), A.Origins.of(Pair.second)) ==
+             std::minmax(X, Y);
+    });
+  };
+  auto Meet = [&](DimId X, DimId Y) {
+    if (!Table.isEqual(X, Y) || Table.isOne(X))
+      return;
+    auto OfX = A.Origins.of(X), OfY = A.Origins.of(Y);
+    if (!(OfX == OfY) && !IsOwn(OfX, OfY))
+      Meetings.push_back({X, Y});
+  };
+  for (auto [I, X] : enumerate(Others)) {
+    for (DimId Y : ArrayRef(Others).drop_front(I + 1))
+      Meet(X, Y);
+    for (DimId Y : Fixed)
+      Meet(Y, X);
   }
   return Meetings;
 }
