@@ -226,8 +226,8 @@ PassResult CheckCopies::run(Module &Of, DiagnosticEngine &Diags) {
   }
   if (Smallest == NoNode || Unproved) {
     Diags.unproved("unchecked-copies", "",
-                   Unproved ? "copies of variables are not checked, since they "
-                              "may differ by what is not proved"
+                   Unproved ? "copies of variables are not checked, since "
+                              "values that are not proved may make them differ"
                             : "copies of variables are not checked: the step "
                               "updates no variable that the check supports");
     return PassResult::Unchanged;

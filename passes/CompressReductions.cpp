@@ -225,7 +225,7 @@ void CompressReductions::compress(const ProgramFacts &Facts, NodeId N,
   Diags->unproved(
       "compressor", G->name(Its.Variables.front()),
       formatv("its gradient is reduced in 16 bits ({0}), so the step differs "
-              "from that of a single device by a rounding{1}{2}",
+              "from the single-device step by rounding errors{1}{2}",
               compressorName(How), Half ? " and overflows beyond 65504" : "",
               LacksInitializer ? "; without error feedback, since nothing in "
                                  "the graph initializes the variable"

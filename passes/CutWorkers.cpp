@@ -172,7 +172,8 @@ PassResult CutWorkers::run(Module &M, DiagnosticEngine &Diags) {
     if (At == Plan.Tasks.end() ||
         (!Plan.WorkerOf.empty() && Worker < Plan.WorkerOf.back())) {
       Diags.error("", "devices: '" + Device.str() +
-                          "' is not on the next of the workers");
+                          "' is on no worker, or out of order; list the "
+                          "devices in the order of the workers");
       return PassResult::Failure;
     }
     Plan.WorkerOf.push_back(Worker);

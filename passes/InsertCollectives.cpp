@@ -430,11 +430,11 @@ PassResult InsertCollectives::run(Module &M, DiagnosticEngine &Diags) {
     read(N);
     if (Workers && !This.HasCollective) {
       Diags.error(G->name(N),
-                  "the values of the workers would be combined by '" +
-                      (This.Gather ? "concat" : This.Combine.str()) +
-                      "', for which TensorFlow has no collective" +
-                      (This.Gather ? " but along axis 0" : "") +
-                      "; move its readers out of the step");
+                  "TensorFlow has no collective that combines the values of "
+                  "the workers by '" +
+                      (This.Gather ? "concat" : This.Combine.str()) + "'" +
+                      (This.Gather ? ", except along axis 0" : "") +
+                      "; move the readers of this value out of the step");
       return PassResult::Failure;
     }
     giveForm(N, Add, Uneven.lookup(N), InstanceKey);

@@ -148,7 +148,7 @@ PassResult MapDevices::run(Module &M, DiagnosticEngine &Diags) {
   bool Changed = mapFunctions(G) || Moved != 0;
   for (const Rule &R : Rules)
     if (!R.Fits) {
-      Diags.error("", "nothing is on '" + R.Text + "'; the input " +
+      Diags.error("", "no node is on '" + R.Text + "'; the input " +
                           (Seen.empty() ? "names no device"
                                         : "names " + join(Seen, ", ")));
       return PassResult::Failure;

@@ -203,7 +203,8 @@ void MarkOutsideCompilation::sayUnmet(const Pattern &P) {
     D->error("", "ops: no op is called '" + Text + "'");
   } else if (findOp(P.Text)) {
     if (D->wantsRemarks())
-      D->remark("types", "", "types: no op is a '" + Text + "'");
+      D->remark("types", "",
+                "types: the graph has no op of type '" + Text + "'");
   } else {
     std::vector<std::string> Known;
     for (const OpDef &Def : allOps())
@@ -246,9 +247,11 @@ bool MarkOutsideCompilation::mark(Graph &G) {
   for (const auto &[Function, I] : NodesOfBodies) {
     const std::set<uint32_t> &Callers = Bodies[Function];
     if (Callers.size() - Callers.count(0) > 1)
-      D->error("", "function '" + Function +
-                       "' is called by two computations, which count their "
-                       "host clusters apart: give each its own");
+      D->error(
+          "",
+          "function '" + Function +
+              "' is called by two computations, and each numbers its own host "
+              "clusters; give each computation its own copy of the function");
     auto It = Edited.try_emplace(Function, *Library->find(Function)).first;
     (*It->second.mutable_node_def(I)->mutable_attr())[HostClusterAttr.str()]
         .set_s(utostr(Hosts->nextId(*Callers.rbegin())));

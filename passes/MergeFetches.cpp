@@ -87,9 +87,9 @@ void MergeFetches::warnLost(NodeId N) {
     return;
   Diagnostic &D = Diags->unproved(
       "size", originName(*G, N),
-      "nothing reads this result, and its size is not known: if constants give "
+      "no node reads this result, and its size is not known: if constants give "
       "it the size of the whole batch, TensorFlow does not load the graph; "
-      "export it without this node, or with a batch of unknown size");
+      "export the graph without this node, or with an unknown batch size");
   if (Type.Cause != NoNode)
     D.Notes.push_back(
         {originName(*G, Type.Cause).str(), Facts->Types.reason(Type.Cause)});
@@ -120,8 +120,8 @@ void MergeFetches::refuseVarying(Endpoint E, StringRef What) {
     return;
   Diagnostic &D = Diags->error(
       originName(*G, E.Node),
-      (What + " needs the value of the single-device step, and it is not "
-              "proved what the replicas' values make")
+      (What + " needs the value of the single-device step, but it is not "
+              "proved how the replicas' values combine to it")
           .str());
   D.Id = "unproved";
   if (Type.Cause != NoNode)
@@ -279,9 +279,9 @@ bool MergeFetches::nameLocals(const Fetches &Found, NodeId End) {
     Diags
         ->remark(
             "local", Gone.front(),
-            formatv("is local to a replica and does not exist in the output; "
-                    "the same holds for {0} more of the input: name those "
-                    "that are wanted with --fetch=NAME",
+            formatv("is local to a replica, so its name does not exist in the "
+                    "output; the same holds for {0} more nodes of the input; "
+                    "name the tensors that you need with --fetch=NAME",
                     Gone.size() - 1))
         .Facts = {{"names", Gone}};
   return Any;
@@ -351,7 +351,8 @@ PassResult MergeFetches::run(Module &M, DiagnosticEngine &D) {
     return PassResult::Failure;
   if (IsUseless) {
     D.error(G->name(Named->first.first),
-            "no fetch depends on a feed that is split");
+            "no fetch depends on a feed that is split; name other fetches with "
+            "--fetch=NAME, or other feeds with --feed=NAME=split");
     return PassResult::Failure;
   }
   Changed |= nameLocals(Found, End);

@@ -308,8 +308,8 @@ PassResult MirrorVariables::run(Module &M, DiagnosticEngine &Diags) {
     if (Diags.wantsRemarks())
       Diags
           .remark("variable", G->name(Var),
-                  "is unreplicated: no replica writes it, or reads it other "
-                  "than as a scalar, a few times")
+                  "is unreplicated: no replica writes it, and replicas read it "
+                  "at most a few times, as a scalar")
           .Facts = {{"policy", "once"}};
   if (Found.empty())
     return HasRules ? PassResult::Changed : PassResult::Unchanged;

@@ -85,10 +85,9 @@ std::vector<NodeId> OrderReads::namedFetches(const Graph &G) const {
 /// Returns the sentence about \p Read, the first of \p Count.
 std::string sentence(const Graph &G, OpenRead Read, size_t Count,
                      StringRef Rest) {
-  std::string Message = formatv(
-      "reads a variable, and nothing in the input orders that with its update "
-      "'{0}': {1}",
-      G.name(Read.Update), Rest);
+  std::string Message = formatv("reads a variable, and nothing in the input "
+                                "orders this read and the update '{0}': {1}",
+                                G.name(Read.Update), Rest);
   if (Count > 1)
     Message += formatv("; and {0} more like this", Count - 1).str();
   return Message;
@@ -101,8 +100,8 @@ PassResult OrderReads::run(Module &M, DiagnosticEngine &Diags) {
   if (!Reads.empty()) {
     Diags.warning("order", G.name(Reads.front().Reader),
                   sentence(G, Reads.front(), Reads.size(),
-                           "here the read comes first, one device may take the "
-                           "new value"));
+                           "in the output the read comes first, but a single "
+                           "device may read the new value"));
     orderReads(G, Reads);
   }
   UnorderedReads Left = findUnorderedReads(G, namedFetches(G));
@@ -112,10 +111,10 @@ PassResult OrderReads::run(Module &M, DiagnosticEngine &Diags) {
     std::string Message = sentence(
         G, Left.First, Left.Count,
         Left.IsMemory
-            ? "it may be the memory of the variable, which has what was "
-              "written when it is fetched, and is a copy of what was there in "
-              "another task; fetch it behind the update, or in a run of its own"
-            : "in a run of both, either may come first, here as on one device; "
+            ? "a fetch of this tensor may share the memory of the variable and "
+              "get the new value, while in another task it gets a copy of the "
+              "old value; fetch it after the update, or in a separate run"
+            : "in a run of both, either may come first, as on a single device; "
               "add a control dependency between the two");
     if (Reads.empty())
       Diags.warning("order", Reader, std::move(Message));

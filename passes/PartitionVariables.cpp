@@ -96,11 +96,12 @@ bool PartitionVariables::addWanted(const Graph &G, const VariableIndex &Vars,
     }
     auto P = How.contains('/') ? evenParts(G, Var, How) : parsePartition(How);
     if (!P) {
-      Diags.error(G.name(Var),
-                  ("'" + How +
-                   "' is not a partition of it; write AXIS:SIZE,SIZE,... or "
-                   "AXIS/COUNT, with an element or more in each part")
-                      .str());
+      Diags.error(
+          G.name(Var),
+          ("'" + How +
+           "' is not a partition of this variable; write AXIS:SIZE,SIZE,... or "
+           "AXIS/COUNT, with at least one element in each part")
+              .str());
       return false;
     }
     if (P->Sizes.size() > 1 && !Plan.add(Var, *P))
@@ -134,9 +135,9 @@ void PartitionVariables::report(const Graph &G, const PartitionedVariable &Of,
       .remark("partition", Of.Name,
               formatv("in {0} parts along axis {1}: {2}{3}", Of.parts(),
                       Of.Cut.Axis, StringRef(How).split(':').second,
-                      Of.Leader == Of.Var ? std::string()
-                                          : ", as '" + G.name(Of.Leader).str() +
-                                                "', whose slot it is"))
+                      Of.Leader == Of.Var
+                          ? std::string()
+                          : ", as a slot of '" + G.name(Of.Leader).str() + "'"))
       .Facts = {{"partition", How}};
 }
 

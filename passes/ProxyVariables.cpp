@@ -105,7 +105,7 @@ std::string stateName(const Graph &G, NodeId N) {
 std::string ProxyVariables::findUses(Candidate &C) {
   bool IsHandle = G->isOp(C.Var, op::VarHandleOp);
   if (Handles[stateName(*G, C.Var)] > 1)
-    return "there is another handle of it";
+    return "another handle refers to the same variable";
   SmallVector<NodeId, 2> Changes;
   std::string Why;
   Vars->forEachUse(*G, C.Var, [&](Use U) {
@@ -114,7 +114,7 @@ std::string ProxyVariables::findUses(Candidate &C) {
     if (Def.Kind == UpdateKind::None || U.Index >= Def.NumVars) {
       bool Direct = G->input(U) == Endpoint{C.Var, 0};
       if (!leavesVariable(*G, U))
-        Why = ("'" + G->name(U.User) + "' may write it").str();
+        Why = ("'" + G->name(U.User) + "' may write the variable").str();
       else if (Direct && User.Count == Copies::Once && User.NumInputs == 1 &&
                G->isOp(U.User, IsHandle ? op::ReadVariableOp : op::Identity))
         C.Reads.push_back(U.User);
@@ -129,14 +129,15 @@ std::string ProxyVariables::findUses(Candidate &C) {
     if (User.Count != Copies::Once || G->anyUse(U.User, [&](Use Of) {
           return G->isData(Of) && G->isRefInput(Of.User, Of.Index);
         }))
-      Why = ("an op writes to the result of '" + G->name(U.User) + "' again")
+      Why = ("an op writes to the variable through the result of '" +
+             G->name(U.User) + "'")
                 .str();
   });
   llvm::sort(Changes);
   if (Why.empty() &&
       !areOrdered(*G, Changes, [](NodeId Update) { return Update; }))
     Why = ("'" + G->name(Changes[0]) +
-           "' and another update may be run in any order")
+           "' and another update may run in any order")
               .str();
   // A refresh waits for a read by replicas, so the variable must have a value
   // then; an update that does not run needs none.
@@ -144,7 +145,7 @@ std::string ProxyVariables::findUses(Candidate &C) {
     if (Why.empty() && When && !When->of(Update).empty() &&
         !readsBefore(C, NoNode, Update))
       Why = ("'" + G->name(Update) +
-             "' updates it in a branch, and nothing reads it before")
+             "' updates the variable in a branch, and no node reads it before")
                 .str();
   for (auto *List : {&C.Updates, &C.Reads, &C.Lookups})
     llvm::sort(*List);
@@ -331,9 +332,9 @@ PassResult ProxyVariables::run(Module &M, DiagnosticEngine &Diags) {
     if (Diags.wantsRemarks())
       Diags
           .remark("proxy", G->name(C.Var),
-                  "replicas read local copies, which " +
+                  "each replica reads a proxy, which is refreshed by " +
                       std::to_string(C.Updates.size()) +
-                      " writes of the variable refresh")
+                      " writes of the variable")
           .Facts = {{"policy", "shared"}};
   }
   return Found.empty() ? PassResult::Unchanged : PassResult::Changed;

@@ -154,9 +154,9 @@ PassResult RefreshCopies::run(Module &M, DiagnosticEngine &Diags) {
     Endpoint Read = findRead(E->Node, V.snapshot_name());
     if (Read.Node == NoNode)
       Diags.unproved("stale-copies", G->name(E->Node),
-                     "nothing reads the unchanged value of this variable, so "
-                     "graft/refresh_copies leaves its copies alone: restore it "
-                     "with the saver of the graph");
+                     "no node reads the unmodified value of this variable, so "
+                     "graft/refresh_copies does not refresh its copies; "
+                     "restore it with the saver of the graph");
     else
       Refreshed.push_back({refresh(E->Node, Of, Read), ControlPort});
   });

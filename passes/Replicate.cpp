@@ -139,12 +139,13 @@ bool Replicate::refuseDistributed() {
       if (!Kind.empty() && !Index.getAsInteger(10, I) &&
           IndexOf.try_emplace(Kind.str(), I).first->second != I) {
         std::string First = (Kind + ":" + Twine(IndexOf[Kind.str()])).str();
-        Diags->error(Name, ("the variable is placed on " + G->device(N) +
-                            ", and others are on " + First +
-                            ": only a model on one device is replicated; place "
-                            "it on one, for example with --device-map=" +
-                            G->device(N) + "=" + First)
-                               .str());
+        Diags->error(
+            Name, ("the variable is placed on " + G->device(N) +
+                   ", but other variables are on " + First +
+                   "; graft replicates only a model on one device; place all "
+                   "variables on one device, for example with --device-map=" +
+                   G->device(N) + "=" + First)
+                      .str());
         return false;
       }
     }
@@ -196,7 +197,8 @@ bool Replicate::refuseHandles() {
     } else if (Taker != NoNode && !Options.Handles) {
       Diags->error(
           G->name(N),
-          ("is a handle that is fed from outside, for " + G->opName(Taker) +
+          ("is a resource handle that is fed from outside to op " +
+           G->opName(Taker) +
            ", as in the graph of a concrete function; give the SavedModel of "
            "the function (tf.saved_model.save), or of one that takes tensors")
               .str());
@@ -208,10 +210,11 @@ bool Replicate::refuseHandles() {
   StringRef Name = G->name(First);
   Diags->error(
       Name,
-      ("is the handle of a variable that is fed from outside" +
+      ("is a variable handle that is fed from outside" +
        (More == 0 ? "" : ", like " + utostr(More) + " more") +
        ", as in the graph of a concrete function; give the SavedModel of the "
-       "function (tf.saved_model.save), or name the variable of each with "
+       "function (tf.saved_model.save), or name the variable of each handle "
+       "with "
        "--capture=" +
        Name + "=VARIABLE_NAME")
           .str());
@@ -401,7 +404,7 @@ void Replicate::splitFeeds() {
     if (F.Axis < 0) {
       Diags->remark("feed", feedName(*G, F.At),
                     F.Scalar ? "a scalar, which every replica reads"
-                             : "every replica reads it whole");
+                             : "every replica reads the whole value");
       continue;
     }
     std::string Text = formatv("split along axis {0} over {1} replicas", F.Axis,
@@ -622,8 +625,8 @@ PassResult Replicate::run(Module &M, DiagnosticEngine &D) {
       Diags
           ->error(G->name(First->At.Node),
                   "every feed is read as a component of a sparse tensor, and "
-                  "nothing makes dense rows of them, so there is nothing to "
-                  "split over replicas; name a feed of rows with "
+                  "no op computes dense rows from them, so no tensor can be "
+                  "split over the replicas; name a feed of rows with "
                   "--feed=NAME=split")
           .Id = "no-batch";
       return PassResult::Failure;

@@ -250,7 +250,8 @@ bool ShareVariables::place(NodeId Var, const Mesh &Devices, bool &Moved) {
   if (Diags->wantsRemarks())
     Diags
         ->remark("variable", G->name(Var),
-                 (OnHost ? "one on the host, " : "shared by all replicas on ") +
+                 (OnHost ? "one variable for all replicas, on the host, "
+                         : "shared by all replicas on ") +
                      Device)
         .Facts = {{"policy", policyName(Plan).str()}};
   if (OnHost)

@@ -236,7 +236,7 @@ bool TpuReplicate::readOutputs() {
     if (!Text.starts_with("^")) {
       if (!C.Operations.empty())
         return fail("", "outputs: '" + Text +
-                            "' stands behind an operation; a computation "
+                            "' comes after an operation; a computation "
                             "returns zero or more tensors followed by zero or "
                             "more operations");
       auto E = tensor("outputs", Text);
@@ -279,11 +279,10 @@ bool TpuReplicate::readCombine(bool IsChosen) {
       auto Shape = dims().shape(E);
       bool IsScalar = Shape && Shape->empty();
       How = {IsScalar ? TpuCombine::Mean : TpuCombine::Concat, 0};
-      Diags->unproved(
-          "combine", G->name(E.Node),
-          formatv("output {0} is taken to be the {1} of what the replicas "
-                  "return; say what it is with combine=",
-                  E.Port, IsScalar ? "mean" : "rows, one after the other,"));
+      Diags->unproved("combine", G->name(E.Node),
+                      formatv("output {0} is assumed to be the {1} of the "
+                              "replicas' outputs; choose with combine=",
+                              E.Port, IsScalar ? "mean" : "concatenation"));
       continue;
     }
     StringRef Axis = Rules[I];

@@ -73,8 +73,8 @@ bool check(Module &Input, ArrayRef<const Graph *> Outputs,
                                replicaWorkersOf(*Outputs.front()));
     if (Workers <= 1)
       return check(Input, *Outputs.front(), Diags);
-    Diags.error("", formatv("there is 1 file, and it is of one of {0} "
-                            "workers: give all of them",
+    Diags.error("", formatv("only the file of one of {0} workers is given; "
+                            "give one file of each worker",
                             Workers));
     return false;
   }

@@ -65,12 +65,12 @@ int certifyFiles(const ToolOptions &O) {
                       Most);
     Diags.unproved(
         "asynchronous", "",
-        "each file is the step of the input on what its worker is "
-        "fed, and all update the same variables, each under its "
+        "each file computes the step of the input on the feeds of its worker, "
+        "and all workers update the same variables, each variable under its "
         "lock; " +
             Ahead +
-            "a step may read values that are older than those that it updates, "
-            "and no single device has the result of all");
+            "a step may read older values of a variable than those that it "
+            "updates, and no single-device run gives the same result");
   }
   return finish(Diags, O.Certified.front()) ? 0 : 1;
 }

@@ -227,8 +227,8 @@ Error placeOnCluster(StrategyOptions &S) {
   S.Share.Servers = serverDevices(*Spec);
   if (S.Tasks.size() * Replicas > MaxReplicas)
     return usageError(
-        formatv("--cluster: {0} workers with {1} replicas each are "
-                "more than {2}",
+        formatv("--cluster: {0} workers with {1} replicas each exceed the "
+                "limit of {2} replicas",
                 S.Tasks.size(), Replicas.getValue(), MaxReplicas));
   return Error::success();
 }
@@ -246,8 +246,9 @@ Error placeOnResources(StrategyOptions &S) {
   S.Assign.Machines = std::make_shared<ResourceSpec>(std::move(*Spec));
   S.Replicate.Devices = S.Assign.Machines->replicaDevices();
   if (S.Replicate.Devices->size() > MaxReplicas)
-    return usageError(formatv("--resources: {0} replicas are more than {1}",
-                              S.Replicate.Devices->size(), MaxReplicas));
+    return usageError(
+        formatv("--resources: {0} replicas exceed the limit of {1}",
+                S.Replicate.Devices->size(), MaxReplicas));
   return Error::success();
 }
 
@@ -275,9 +276,9 @@ Error checkDeviceType(StrategyOptions &S) {
                                             "MLU", "VE",  "XLA_CPU", "XLA_GPU"};
     std::string Meant = didYouMean(S.DeviceType, Known);
     if (!is_contained(Known, S.DeviceType) && !Meant.empty())
-      return usageError(
-          "--device-type: there are no devices of type '" + DeviceType + "'" +
-          Meant + " a type that only a plug-in has is taken by --devices");
+      return usageError("--device-type: there are no devices of type '" +
+                        DeviceType + "'" + Meant +
+                        " if a plug-in defines this type, give --devices");
   }
   S.InputChoosesDevices =
       (given(Replicas) || given(Cluster)) && S.DeviceType.empty();
@@ -342,8 +343,8 @@ Error checkPlaces(StrategyOptions &S) {
   if (Reduction == "collective" && areOfSeveralTasks(S.devices(false)))
     return usageError(
         "--reduction=collective: In-graph multi-worker training is "
-        "not supported but with a reduction to one device; give "
-        "--reduction=add");
+        "not supported with collectives, only with a reduction to one device; "
+        "give --reduction=add");
   return Error::success();
 }
 
@@ -357,13 +358,14 @@ Error checkMode(StrategyOptions &S, StringRef Output) {
                ? Error::success()
                : usageError(Loose +
                             " needs --mode=between-graph: the replicas of "
-                            "one graph make one step together");
+                            "one graph run each step together");
   if (!given(Cluster))
     return usageError("--mode=between-graph needs --cluster");
   if (!Loose.empty() && (!S.Builder || S.Builder->ForAll != Policy::Shared))
     return usageError(Loose + ": --strategy=" + Strategy +
-                      " has copies of variables, which are equal only if all "
-                      "workers write them together; give --strategy=ps");
+                      " has copies of variables, which stay equal only if all "
+                      "workers update them in the same step; give "
+                      "--strategy=ps");
   if (S.To == Lowering::Tpu)
     return usageError("--mode=between-graph does not go with --strategy=tpu, "
                       "whose step is one computation");
@@ -372,10 +374,9 @@ Error checkMode(StrategyOptions &S, StringRef Output) {
                       "which writes a graph for each worker anyway: give only "
                       "one");
   if (Reduction == "accumulator")
-    return usageError(
-        "--mode=between-graph does not go with "
-        "--reduction=accumulator: what workers exchange are values; "
-        "give --reduction=add");
+    return usageError("--mode=between-graph does not go with "
+                      "--reduction=accumulator: workers exchange values, not "
+                      "accumulators; give --reduction=add");
   S.BetweenGraphs = true;
   S.Async = !Loose.empty();
   S.Staleness = Staleness;
@@ -390,8 +391,8 @@ Error checkMode(StrategyOptions &S, StringRef Output) {
                                 *S.OnlyWorker, S.Tasks.size() - 1));
   } else if (S.Tasks.size() > 1 && !Output.contains("%d")) {
     return usageError("--mode=between-graph: '-o " + Output +
-                      "' would be the file of each worker; write %d for the "
-                      "worker, as in worker-%d.meta, or give --worker");
+                      "' names one file for all workers; put %d into the name, "
+                      "as in worker-%d.meta, or give --worker");
   }
   return Error::success();
 }
@@ -480,8 +481,8 @@ Expected<StrategyOptions> checkStrategy(const OtherOptions &Other) {
   if (Error E = checkRecordFlags(S, Strategy))
     return E;
   if (!S.Assign.Emit->empty() && *S.Assign.Emit == Other.Output)
-    return usageError("--emit-strategy and -o: '" + Other.Output +
-                      "' cannot be both");
+    return usageError("--emit-strategy and -o: both name the file '" +
+                      Other.Output + "'; give two names");
   if (Error E = Mode.check())
     return E;
   bool IsSplit = S.To == Lowering::Workers;
@@ -518,7 +519,7 @@ Expected<StrategyOptions> checkStrategy(const OtherOptions &Other) {
       *S.Reduce.What == Fallback::Once)
     return usageError(
         "--fallback=once does not go with --strategy=" + Strategy +
-        ", where nothing is joined in the middle of a step");
+        ", which does not gather values of replicas in the middle of a step");
   S.MergesForward = !is_contained(Fetch, "none");
   copy_if(Fetch, std::back_inserter(S.Fetches),
           [](StringRef F) { return F != "none"; });
@@ -579,10 +580,10 @@ Expected<StrategyOptions> chooseForFunctions(StrategyOptions S) {
   if (!Flag.empty())
     return usageError(Flag +
                       " does not go with functions of a SavedModel, which "
-                      "TensorFlow 2 calls: their variables exist once, as "
-                      "with --strategy=ps, and values are added; with "
-                      "--signatures-only it does, for the graph that "
-                      "tf.compat.v1.saved_model.load runs");
+                      "TensorFlow 2 calls: all replicas share their variables, "
+                      "as with --strategy=ps, and reductions are additions; "
+                      "give --signatures-only to rewrite instead the graph "
+                      "that tf.compat.v1.saved_model.load runs");
   S.Assign.Strategy = Shared.str();
   S.Builder = findBuilder(Shared);
   S.Collectives.How = ReductionKind::Add;
@@ -593,7 +594,7 @@ Error checkCaptures(const StrategyOptions &S) {
   if (S.Builder && S.Builder->ForAll == Policy::Shared)
     return Error::success();
   return usageError("--capture needs --strategy=ps: the graph of a concrete "
-                    "function gives copies of its variables no value");
+                    "function does not initialize copies of its variables");
 }
 
 InputDevices devicesOf(const Graph &G) {
@@ -648,8 +649,8 @@ Error moveAccelerators(StrategyOptions &S, const InputDevices &Input) {
   if (Input.Accelerators.size() > 1)
     return usageError(
         "the input places nodes on " + join(Input.Accelerators, ", ") +
-        ", and these are not the devices of the replicas; say where "
-        "each goes, with --device-map=" +
+        ", and not all of these are devices of replicas; map each to one, "
+        "with --device-map=" +
         Input.Accelerators.front() + "=" + Here.front() + " and so on");
   // A TPU runs nothing but its own computation.
   std::string To =

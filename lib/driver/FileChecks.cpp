@@ -98,8 +98,8 @@ Error checkFiles(const ToolOptions &O, StringRef Output,
       if (Other == Flag)
         break;
       if (areSame(Its, File))
-        return usageError(Other + " and " + Flag + ": '" + File +
-                          "' cannot be both");
+        return usageError(Other + " and " + Flag + ": both name the file '" +
+                          File + "'; give two names");
     }
   }
   return Error::success();
@@ -108,18 +108,21 @@ Error checkFiles(const ToolOptions &O, StringRef Output,
 Error checkFolder(const ToolOptions &O, StringRef Output) {
   Output = Output.rtrim('/');
   if (isIn(Output, O.Input) || isIn(O.Input, Output))
-    return usageError("-o: '" + Output +
-                      "' is the input, in it, or around it: the folder of a "
-                      "SavedModel is not rewritten in place; give another one");
+    return usageError(
+        "-o: '" + Output +
+        "' is the input, a path in it, or a folder that contains "
+        "it; graft does not rewrite the folder of a SavedModel in "
+        "place: give another folder");
   for (const std::string &File : O.FurtherInputs)
     if (isIn(File, Output))
-      return usageError("-o: '" + File + "', which is read, is in '" + Output +
-                        "'");
+      return usageError("-o: the file '" + File +
+                        "', which graft reads, is in '" + Output +
+                        "'; give another folder");
   for (const auto &[Flag, File] : sideFiles(O))
     if (isIn(File, Output) || isIn(File, O.Input))
       return usageError(Flag + ": '" + File +
-                        "' is in the folder of a SavedModel, which has no room "
-                        "for it");
+                        "' is in the folder of a SavedModel; give a path "
+                        "outside of it");
   return Error::success();
 }
 

@@ -132,8 +132,8 @@ Error FunctionRuns::choose() {
           didYouMean(Name, Paths, "; it has " + join(Paths, ", ")));
   if (Chosen.empty())
     return usageError(
-        "the object graph of this SavedModel has no function for a "
-        "user to call; --signatures-only rewrites its graph");
+        "the object graph of this SavedModel has no function that a user can "
+        "call; give --signatures-only to rewrite its graph");
   if (Chosen.size() > 1 && !O.Explain.empty())
     return usageError(
         "--explain: this SavedModel has the functions " +
@@ -189,7 +189,8 @@ Error FunctionRuns::run(const SavedFunction &F) {
   const tensorflow::FunctionDef &Def = *Library.find(F.Name);
   if (std::string Why = obstacle(Def); !Why.empty())
     return usageError("function '" + F.Shown + "' " + Why +
-                      "; save it without, or name the others with --function");
+                      "; save it without jit_compile, or name the other "
+                      "functions with --function");
   constexpr unsigned VersionsField = 4;
   Expected<FunctionGraph> Graph =
       graphOf(Def, Library, F.Captured, M.graph().otherField(VersionsField));
@@ -240,10 +241,11 @@ void FunctionRuns::say() {
       Text += formatv(" and {0} more", Names.size() - Most).str();
     return Text.empty() ? "none" : Text;
   };
-  std::string Message = "functions that are distributed: " + List(Spread) +
-                        "; variables exist once, as with --strategy=ps";
+  std::string Message = "distributed functions: " + List(Spread) +
+                        "; all replicas share their variables, as with "
+                        "--strategy=ps";
   if (!Left.empty())
-    Message += "; as they were, on one device: " + List(Left);
+    Message += "; unchanged functions, on one device: " + List(Left);
   All.remark("functions", "", std::move(Message)).Shown = true;
 }
 

@@ -260,7 +260,7 @@ Error chooseFormat(ToolOptions &O) {
     O.Format = OutputFormat::Binary;
   }
   if ((given(Around) || given(Scopes)) && O.Format != OutputFormat::Dot)
-    return usageError("--around and --scope say what --emit=dot draws");
+    return usageError("--around and --scope need --emit=dot");
   O.Drawing.Around = Around;
   O.Drawing.Scopes.assign(Scopes.begin(), Scopes.end());
   if (given(Depfile) && Output == "-")
@@ -366,7 +366,7 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
     O.Against = Against;
   } else if (Inputs.size() > 1) {
     return usageError("'" + Inputs[1] +
-                      "': there is one input; give --certify to "
+                      "': graft rewrites one input; give --certify to "
                       "check several files");
   }
   O.Input = Inputs.empty() ? "-" : Inputs[0];
@@ -441,8 +441,8 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
     return E;
   if (Certify && !O.Passes.empty())
     return usageError(
-        "--certify does not go with flags of a strategy: what was "
-        "done is read off the files");
+        "--certify does not go with flags of a strategy: the files themselves "
+        "show how the step is distributed");
   O.VerifyIfSmall =
       !NoVerifyOutput && Output != "-" && !SplitInput &&
       (O.Format == OutputFormat::Binary || O.Format == OutputFormat::Text) &&

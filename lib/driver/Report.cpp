@@ -189,7 +189,7 @@ std::string summaryLine(StringRef Output, const Summary &S, uint64_t Bytes,
             Count(S.Reductions, "reduction") + ", " +
             (S.NotProved == 0
                  ? "all proved"
-                 : Count(S.NotProved, "warning") + " of what is not proved") +
+                 : Count(S.NotProved, "warning") + " about unproved values") +
             "; ";
   constexpr double Kilo = 1000;
   double Size = static_cast<double>(Bytes);

@@ -68,7 +68,7 @@ Expected<Module> Run::withCaptures(const Module &Read) const {
   if (Read.Kind != InputKind::GraphDef)
     return createStringError(inconvertibleErrorCode(),
                              "--capture is for the GraphDef of a concrete "
-                             "function, and this is a " +
+                             "function, but the input is a " +
                                  kindName(Read.Kind));
   std::string Bytes;
   for (StringRef Part : Read.graphBytes())
@@ -98,15 +98,16 @@ bool Run::load() {
   }
   M = std::move(*Read);
   if (!O.Functions.empty() && !rewritesFunctions(O, M)) {
-    Diags.error("", "--function: this is no SavedModel with functions that "
-                    "are rewritten");
+    Diags.error("", "--function: graft rewrites no function of this input; "
+                    "give a SavedModel of TensorFlow 2, and --replicas or "
+                    "--devices");
     return false;
   }
   Locate = [this](StringRef Node) { return M.location(Node); };
   Diags.setLocator(Locate);
   if (O.Write.ShardSize != 0 && M.Kind != InputKind::GraphDef) {
     Diags.error("",
-                "--shard-size writes GraphDefs only, and this is a " +
+                "--shard-size writes GraphDefs only, but the input is a " +
                     std::string(M.Kind == InputKind::MetaGraph ? "MetaGraphDef"
                                                                : "SavedModel"));
     return false;
@@ -151,10 +152,10 @@ void Run::sayMetaGraphs() {
   if (Others.size() < 2)
     return;
   Others.erase(Others.begin() + static_cast<ptrdiff_t>(M.MetaGraphIndex));
-  std::string Message = "of the MetaGraphDefs that with the tags '" +
-                        M.MetaGraphTags[M.MetaGraphIndex] +
-                        "' is rewritten; those with '" + join(Others, "', '") +
-                        "' stay as they are: see --tags";
+  std::string Message =
+      "the MetaGraphDef with the tags '" + M.MetaGraphTags[M.MetaGraphIndex] +
+      "' is rewritten, but not those with '" + join(Others, "', '") +
+      "'; choose another one with --tags";
   Diags.remark("meta-graph", "", std::move(Message)).Shown = true;
 }
 
@@ -197,9 +198,10 @@ bool Run::transform(const std::string *Text) {
       (M.Lowered || M.graph().modified()))
     Diags.unproved(
         "object-graph", "",
-        "TensorFlow 2 (tf.saved_model.load) runs the functions of the object "
-        "graph, which stay as they are, on one device; load the output with "
-        "tf.compat.v1.saved_model.load, which runs the graph");
+        "graft does not rewrite the functions of the object graph, which "
+        "TensorFlow 2 (tf.saved_model.load) runs on one device; load the "
+        "output with tf.compat.v1.saved_model.load, which runs the rewritten "
+        "graph");
   // With --verify-each the last pass has already been verified.
   if (!Good || Late || O.Show.VerifyEach)
     return Good;
@@ -213,8 +215,9 @@ bool Run::explain() {
   if (O.Explain.empty())
     return true;
   if (readMesh(G).Node == NoNode) {
-    Diags.error("", "--explain: only a replicated program has types; give "
-                    "--replicas or --devices");
+    Diags.error("",
+                "--explain: only a replicated program has replication types; "
+                "give --replicas or --devices");
     return false;
   }
   ProgramFacts Facts(G);
@@ -251,8 +254,8 @@ bool Run::listTypes() {
   if (O.Format != OutputFormat::Types)
     return true;
   if (readMesh(M.graph()).Node == NoNode) {
-    Diags.error("", "--emit=types: only a replicated program has types; give "
-                    "--replicas or --devices");
+    Diags.error("", "--emit=types: only a replicated program has replication "
+                    "types; give --replicas or --devices");
     return false;
   }
   Shown = typesText(M.graph(), ProgramFacts(M.graph()));
@@ -624,7 +627,9 @@ void Run::restart(const Diagnostic &Why) {
   Buffer = std::move(*Again);
   Diags.setPass(Said.Pass);
   Diagnostic &D = Diags.unproved("spread", Said.Node,
-                                 "the step is computed once, and not spread: " +
+                                 "the step is not distributed over the "
+                                 "replicas, but computed once on the whole "
+                                 "batch: " +
                                      Said.Message);
   D.Line = Said.Line;
   D.Column = Said.Column;

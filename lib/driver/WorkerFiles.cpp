@@ -85,12 +85,14 @@ void sayAsync(const StrategyOptions &S, DiagnosticEngine &Diags) {
           : formatv(", at most {0} steps ahead of the slowest", S.Staleness)
                 .str();
   Diags.setPass("assign-workers");
-  Diags.unproved("asynchronous", "",
-                 formatv("each of {0} workers makes the step on its own rows "
-                         "and updates the variables by itself{1}: values that "
-                         "a step reads may be older than those that it "
-                         "updates, and no single device has the result",
-                         S.Tasks.size(), Ahead));
+  Diags.unproved(
+      "asynchronous", "",
+      formatv("each of {0} workers runs the step on its own rows and "
+              "updates the variables independently of the "
+              "others{1}: a step may read older values of a "
+              "variable than those that it updates, and no "
+              "single-device run gives the same result",
+              S.Tasks.size(), Ahead));
   Diags.setPass("");
 }
 

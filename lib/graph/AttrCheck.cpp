@@ -65,28 +65,28 @@ std::string shapeFault(StringRef Shape, int64_t &Elements) {
         Size = static_cast<int64_t>(Part.Varint);
       else if (Part.Number == 2 && Part.WireType == wire::Type::Bytes &&
                !isUtf8(Part.Bytes))
-        return "the name of a dimension is not UTF-8";
+        return "has a dimension whose name is not UTF-8";
     }
     if (D.failed())
       return "cannot be read";
     if (Size < -1)
-      return formatv("shape has dimension {0}, and the least is -1, for one "
-                     "that is not known",
+      return formatv("has a shape with dimension {0}; a dimension must be -1, "
+                     "for an unknown size, or more",
                      Size);
     if (Size == -1 || Elements == -1)
       Elements = -1;
     else if (MulOverflow(Elements, Size, Elements))
-      return "shape has more than 2^63 - 1 elements";
+      return "has a shape with more than 2^63 - 1 elements";
   }
   if (R.failed())
     return "cannot be read";
   if (UnknownRank && Rank != 0)
-    return "a shape of unknown rank has dimensions";
+    return "has a shape of unknown rank with dimensions";
   if (UnknownRank)
     Elements = -1;
   if (Rank > MaxRank)
-    return formatv("has a shape of {0} dimensions, and TensorFlow takes {1} at "
-                   "most",
+    return formatv("has a shape of {0} dimensions, but TensorFlow allows at "
+                   "most {1}",
                    Rank, MaxRank);
   return "";
 }
@@ -270,8 +270,8 @@ std::string tensorFault(StringRef Tensor, unsigned Type, bool Strict) {
   if (!Strict)
     return "";
   if (Has != Type && Type != 0)
-    return "has a tensor of type " + typeName(Has) + ", and its dtype is " +
-           typeName(Type);
+    return "has a tensor of type " + typeName(Has) +
+           ", but attribute 'dtype' is " + typeName(Type);
   if (Elements < 0)
     return "has a tensor whose shape is not known";
   if (unsigned Size = elementSize(Has);

@@ -267,7 +267,7 @@ Error Graph::parseNodes(ArrayRef<StringRef> Parts, Inputs &In) {
   case Fault::NoOp:
     return failure(formatv("node '{0}': has no op", name(size() - 1)));
   case Fault::TooLarge:
-    return failure("a node of over 4 GiB");
+    return failure("a node has more than 4 GiB");
   }
   llvm_unreachable("all faults are handled");
 }

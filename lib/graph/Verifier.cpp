@@ -275,7 +275,7 @@ uint64_t countNumbered(const Graph &G, NodeId N, ErrorCap &Errors) {
       if (Number.value_or(0) < 0 || Number.value_or(0) > INT32_MAX)
         Errors.error(G.name(N),
                      formatv("attribute '{0}' is {1}, which is not a number of "
-                             "outputs; give how many the node has",
+                             "outputs; set it to the number that the node has",
                              A.NumberAttr, *Number)
                          .str());
       else
@@ -316,12 +316,14 @@ bool verifyOutputCounts(const Graph &G, DiagnosticEngine &Diags) {
       }
     }
     if (Total > Limit)
-      Errors.error(G.name(Largest),
-                   formatv("has {0} outputs, according to {1}, and all such "
-                           "nodes together have {2}: a graph of this size may "
-                           "have at most {3}; give the numbers that are used",
-                           Most, whereNumbered(G, Largest), Total, Limit)
-                       .str());
+      Errors.error(
+          G.name(Largest),
+          formatv("has {0} outputs, according to {1}, and all nodes "
+                  "with variable numbers of outputs have {2} together, "
+                  "but a graph of this size may have at most {3}; "
+                  "lower the numbers to those that are used",
+                  Most, whereNumbered(G, Largest), Total, Limit)
+              .str());
   }
   return Diags.errorCount() == Before;
 }
@@ -379,7 +381,7 @@ void verifyRanks(const Graph &G, DiagnosticEngine &Diags) {
       if (size_t Rank = largestRank(A.Value); Rank > MaxRank)
         Errors.error(G.name(N),
                      formatv("attribute '{0}' has a shape of {1} dimensions, "
-                             "and TensorFlow takes {2} at most",
+                             "but TensorFlow allows at most {2}",
                              A.Key, Rank, MaxRank)
                          .str());
   }

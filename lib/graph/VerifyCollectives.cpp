@@ -76,8 +76,8 @@ void verifyAgreement(const Graph &G, const Group &Its,
     if (Broadcast ? !isBroadcast(G.opName(N))
                   : G.node(N).Op != G.node(First).Op) {
       Diags.error(G.name(N),
-                  formatv("is a {0} in one collective with '{1}', a {2}: give "
-                          "it different keys",
+                  formatv("is a {0} in the same collective as '{1}', a {2}; "
+                          "give it another group_key or instance_key",
                           G.opName(N), G.name(First), G.opName(First)));
       continue;
     }
@@ -96,11 +96,12 @@ void verifySize(const Graph &G, Key K, const Group &Its,
   NodeId First = Its.Members[0];
   int64_t Size = G.intAttr(First, "group_size").value_or(0);
   if (static_cast<int64_t>(Its.Members.size()) != Size)
-    Diags.error(G.name(First),
-                formatv("the collective with group_key {0} and instance_key "
-                        "{1} has {2} member{3} of {4}: it would wait forever",
-                        K.first, K.second, Its.Members.size(),
-                        Its.Members.size() == 1 ? "" : "s", Size));
+    Diags.error(
+        G.name(First),
+        formatv("the collective with group_key {0} and instance_key "
+                "{1} has {2} member{3} instead of {4} and would wait forever",
+                K.first, K.second, Its.Members.size(),
+                Its.Members.size() == 1 ? "" : "s", Size));
   unsigned Senders = 0;
   for (NodeId N : Its.Members)
     Senders += G.isOp(N, op::CollectiveBcastSend);
@@ -131,8 +132,8 @@ void verifyPlaces(const Graph &G, const Group &Its, DiagnosticEngine &Diags) {
       Type = Device->Type;
     else if (Type != Device->Type)
       Diags.error(G.name(N),
-                  formatv("is on a {0} and other members of its collective are "
-                          "on a {1}",
+                  formatv("is on a {0}, but other members of its collective "
+                          "are on a {1}; place all on one type of device",
                           Device->Type, Type));
   }
 }
@@ -166,9 +167,9 @@ void verifyGates(const Graph &G, const Group &Its, DiagnosticEngine &Diags) {
                            [&](Endpoint E) { return IsGate(E.Node); });
       if (!Behind)
         Diags.error(G.name(U.User),
-                    formatv("uses '{0}', a member of a collective, not behind "
-                            "a gate that waits for all members: a step that "
-                            "runs only this node would hang",
+                    formatv("uses '{0}', a member of a collective, without a "
+                            "barrier that waits for all members; a step that "
+                            "fetches only this node would hang",
                             G.name(M)));
     }
 }

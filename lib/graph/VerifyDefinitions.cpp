@@ -184,8 +184,8 @@ OpCheck takeApart(const OpDef &Def, int Producer) {
 class DefinitionCheck {
 public:
   DefinitionCheck(const Graph &G, DiagnosticEngine &Diags)
-      : G(G), Attrs(Diags, "attributes that are not as the op says"),
-        Edges(Diags, "inputs that are not as the op says"),
+      : G(G), Attrs(Diags, "attributes that do not match the op's definition"),
+        Edges(Diags, "inputs that do not match the op's definition"),
         Others(Diags, "nodes that cannot be read"), Ops(G.numOps()),
         Signatures(G.size(), NoSignature) {}
 
@@ -238,8 +238,9 @@ private:
     bool Known = G.opDefOf(This.Op) != nullptr;
     if (C.Removed)
       Others.error(G.name(N),
-                   formatv("op {0} was removed from TensorFlow in version {1} "
-                           "of graphs, and this graph has a later one",
+                   formatv("op {0} was removed from TensorFlow in GraphDef "
+                           "version {1}, and this graph has that version or a "
+                           "later one",
                            G.opName(N), G.opDef(N)->RemovedIn)
                        .str());
     for (size_t I = 0; I < C.Slots.size(); ++I) {
@@ -298,7 +299,7 @@ private:
       Next = I + 1;
       Wanted &W = C.Attrs[I];
       if (I < 64 && Seen >> I & 1)
-        wrong(N, A.Key, "is there twice");
+        wrong(N, A.Key, "occurs twice");
       if (I < 64)
         Seen |= uint64_t(1) << I;
       // The tensor of a constant is checked when its type is known.
@@ -382,7 +383,7 @@ private:
     else
       IsNew &= Foreign.insert(Key).second;
     if (!IsNew)
-      wrong(N, Key, "is there twice");
+      wrong(N, Key, "occurs twice");
   }
 
   bool isGoodForeign(NodeId N, const AttrEntry &A) {
@@ -435,8 +436,11 @@ private:
         int64_t Count =
             A.NumberSlot == NoSlot ? 1 : C.Slots[A.NumberSlot].Number;
         if (Count < 0 || Count > INT32_MAX) {
-          Attrs.error(G.name(N),
-                      formatv("has {0} inputs or outputs", Count).str());
+          Attrs.error(
+              G.name(N),
+              formatv("has {0} inputs or outputs, which is not a valid number",
+                      Count)
+                  .str());
           return false;
         }
         int64_t Type =
@@ -553,12 +557,13 @@ private:
         {From.Node, From.Port}, std::pair<NodeId, unsigned>(N, Expected));
     auto [Other, Type] = It->second;
     if (!IsNew && Type != Expected)
-      Edges.error(G.name(N),
-                  formatv("input {0} must be {1} where '{2}' takes {3} from "
-                          "'{4}:{5}', too",
-                          Index, typeName(Expected), G.name(Other),
-                          typeName(Type), G.name(From.Node), From.Port)
-                      .str());
+      Edges.error(
+          G.name(N),
+          formatv("input {0} must have type {1}, but '{2}' expects type "
+                  "{3} of the same output '{4}:{5}'",
+                  Index, typeName(Expected), G.name(Other), typeName(Type),
+                  G.name(From.Node), From.Port)
+              .str());
   }
 
   const Graph &G;
@@ -590,10 +595,11 @@ int verifyVersions(const Graph &G, DiagnosticEngine &Diags) {
     return 0;
   }
   if (V.producer() < 0)
-    Diags.error("", formatv("the graph has producer version {0}, and the least "
-                            "that TensorFlow takes is 0",
-                            V.producer())
-                        .str());
+    Diags.error("",
+                formatv("the graph has producer version {0}, but TensorFlow "
+                        "needs version 0 or later",
+                        V.producer())
+                    .str());
   if (V.min_consumer() > GraphVersion)
     Diags.error("", formatv("the graph has min consumer version {0}, above "
                             "version {1} of TensorFlow",

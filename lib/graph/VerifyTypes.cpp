@@ -81,7 +81,7 @@ bool verifyTypes(const Graph &G, DiagnosticEngine &Diags) {
       if (Type != DT_INVALID && Expected[I] != DT_INVALID &&
           Type != Expected[I])
         Types.error(G.name(N), formatv("input {0} is '{1}:{2}' of type number "
-                                       "{3}, but must have number {4}",
+                                       "{3}, but must have type number {4}",
                                        I, G.name(Inputs[I].Node),
                                        Inputs[I].Port, Type, Expected[I])
                                    .str());

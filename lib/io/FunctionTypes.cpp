@@ -174,8 +174,9 @@ private:
     auto Take = [&](StringRef Name, const std::optional<Types> &Of) {
       for (int64_t I = 0; Of && I < Of->Count; ++I, ++Next) {
         if (Next == Node.input_size()) {
-          Fault(formatv("has node '{0}', which takes more inputs than it has",
-                        Node.name()));
+          Fault(formatv(
+              "has node '{0}', which has fewer inputs than its op takes",
+              Node.name()));
           return false;
         }
         StringRef Input = Node.input(Next);
@@ -210,9 +211,9 @@ private:
     }
     for (; Next < Node.input_size(); ++Next)
       if (!StringRef(Node.input(Next)).starts_with("^"))
-        return Fault(formatv("has node '{0}', which takes fewer inputs than it "
-                             "has",
-                             Node.name()));
+        return Fault(
+            formatv("has node '{0}', which has more inputs than its op takes",
+                    Node.name()));
   }
 
   const FunctionDef &Def;

@@ -63,8 +63,8 @@ private:
       if (New)
         InOrder.push_back(&Def);
       else if (serialize(*It->second) != serialize(Def))
-        Errors.error("", "there are two functions '" + Name +
-                             "' that are not the same: rename one");
+        Errors.error("", "the library has two different functions '" + Name +
+                             "'; rename one");
     }
     return true;
   }
@@ -93,8 +93,8 @@ private:
     for (const tensorflow::GradientDef &D : Library.gradient()) {
       for (const std::string &Name : {D.function_name(), D.gradient_func()})
         if (!ByName.contains(Name))
-          Errors.error("", "the library has a gradient with function '" + Name +
-                               "', which does not exist");
+          Errors.error("", "a GradientDef of the library names function '" +
+                               Name + "', which does not exist");
       auto [It, New] = Of.try_emplace(D.function_name(), D.gradient_func());
       if (!New && It->second != D.gradient_func())
         Errors.error("", "function '" + D.function_name() +
@@ -235,7 +235,7 @@ private:
         fault(Def, "has two arguments '" + A.name() + "'");
     for (const tensorflow::NodeDef &Node : Def.node_def())
       if (!Names.insert(Node.name()).second)
-        fault(Def, "has '" + Node.name() + "' twice");
+        fault(Def, "uses the name '" + Node.name() + "' twice");
     for (const auto &A : Def.signature().attr())
       Bound[&Def].insert(A.name());
     const StringSet<> &Given = Bound[&Def];
@@ -247,8 +247,8 @@ private:
     for (const tensorflow::NodeDef &Node : Def.node_def()) {
       for (const std::string &Input : Node.input())
         if (!Resolves(Input))
-          fault(Def, "has no '" + Input + "', which its node '" + Node.name() +
-                         "' reads");
+          fault(Def, "has no node or argument for input '" + Input +
+                         "' of its node '" + Node.name() + "'");
       const OpDef *Op = findOp(Node.op());
       if (!Op)
         continue;
@@ -260,7 +260,7 @@ private:
             if (!Given.contains(Key))
               fault(Def, "has node '" + Node.name() + "', whose attribute '" +
                              A.Name + "' is '$" + Key +
-                             "', which no call says");
+                             "', which no call sets");
           } else if (std::string Fault = attrFault(A, serialize(It->second));
                      !Fault.empty()) {
             fault(Def, "has node '" + Node.name() + "', whose attribute '" +
@@ -276,9 +276,10 @@ private:
     for (const auto &A : Def.signature().output_arg()) {
       auto It = Def.ret().find(A.name());
       if (It == Def.ret().end())
-        fault(Def, "does not say what its result '" + A.name() + "' is");
+        fault(Def, "has no entry in 'ret' for its result '" + A.name() + "'");
       else if (!Resolves(It->second))
-        fault(Def, "returns '" + It->second + "', which it does not have");
+        fault(Def,
+              "returns '" + It->second + "', but has no such node or argument");
     }
     if (Faults == Before)
       checkFunctionTypes(Def, ByName,
@@ -325,9 +326,9 @@ private:
         Open.begin());
     for (unsigned Step = 0; Step < Size; ++Step)
       At = *find_if(Sources[At], IsLeft);
-    fault(Def, "has a cycle, in which node '" +
+    fault(Def, "has a cycle through its node '" +
                    Def.node_def(static_cast<int>(At)).name() +
-                   "' is: it waits for itself");
+                   "': the node waits for itself");
   }
 
   const Graph &G;

@@ -228,8 +228,8 @@ void Launcher::ended(Process &P, int How) {
     end(Signaled ? 128 + Code : Code);
     return;
   }
-  Out.say("warning: " + What + "; it is started again, time " +
-          Twine(++P.Restarted) + " of " + Twine(P.Restarts));
+  Out.say("warning: " + What + "; restarting it (" + Twine(++P.Restarted) +
+          " of " + Twine(P.Restarts) + ")");
   // A process that is left in its group may hold its port.
   ::kill(-P.Group, SIGKILL);
   start(P);
@@ -369,7 +369,7 @@ int Launcher::run() {
     if (Now != Phase::Running && nothingLeft())
       break;
     if (Now == Phase::Killing && Clock::now() >= GiveUpAt) {
-      Out.say("warning: something is left that does not end");
+      Out.say("warning: some processes did not end after SIGKILL");
       break;
     }
     Out.turn(Signals, untilNext());

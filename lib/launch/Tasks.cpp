@@ -80,8 +80,9 @@ Error choosePorts(ClusterSpec &Cluster, unsigned Base) {
     }
     if (Port == 0)
       return createStringError(inconvertibleErrorCode(),
-                               "--port-base: of the ports from " + Twine(Base) +
-                                   " on too few are free: give a lower one");
+                               "--port-base: too few ports from " +
+                                   Twine(Base) +
+                                   " on are free; give a lower port");
     Used.insert(Port);
     Address = ((Host.empty() ? "localhost" : Host) + ":" + Twine(Port)).str();
   }

@@ -96,15 +96,16 @@ bool checkResult(PassResult Result, bool SameGraph, unsigned ErrorsBefore,
                  StringRef Pass, DiagnosticEngine &Diags) {
   if (Result == PassResult::Failure) {
     if (Diags.errorCount() == ErrorsBefore)
-      Diags.error("", "failed without saying why: report this as a bug of '" +
+      Diags.error("", "the pass failed without an error message; report this "
+                      "as a bug of '" +
                           Pass.str() + "'");
     return false;
   }
   if (Diags.errorCount() != ErrorsBefore)
     return false;
   if (Result == PassResult::Unchanged && !SameGraph) {
-    Diags.error("", "reported that it changed nothing, but the graph is "
-                    "different: report this as a bug of '" +
+    Diags.error("", "the pass reported no change, but the graph is "
+                    "different; report this as a bug of '" +
                         Pass.str() + "'");
     return false;
   }

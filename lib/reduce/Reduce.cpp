@@ -147,8 +147,8 @@ Expected<Reduced> Reducer::run(StringRef Bytes) {
   if (!Whole)
     return Whole.takeError();
   if (!*Whole && !O.Stop())
-    return createStringError("the test does not find the input interesting: "
-                             "it has to end with status 0");
+    return createStringError("the test does not find the input interesting; "
+                             "the test must end with status 0 on it");
   bool Any = true;
   while (Any && !O.Stop()) {
     Any = false;

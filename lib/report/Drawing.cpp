@@ -165,7 +165,7 @@ Error Drawing::selectScopes(ArrayRef<std::string> Patterns) {
   erase_if(Drawn, [&](NodeId N) { return !IsIn(N); });
   if (!Drawn.empty())
     return Error::success();
-  return createStringError("--scope: no scope is called like '" +
+  return createStringError("--scope: no scope matches '" +
                            join(Patterns, "', '") + "'");
 }
 
@@ -336,7 +336,7 @@ void Drawing::print(ArrayRef<size_t> Of, size_t Depth, StringRef Inside,
 void Drawing::printLegend() {
   if (FillOf.empty() && Kinds.empty())
     return;
-  open("devices, and what was inserted", 2);
+  open("devices and inserted nodes", 2);
   for (const auto &[Device, Fill] : FillOf)
     Out += fmt::format("    {} [label={}, fillcolor=\"{}\"];\n",
                        dotString((Device + " device").str()), dotString(Device),

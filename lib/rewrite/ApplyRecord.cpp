@@ -62,10 +62,12 @@ bool Apply::check(const VariableStrategy &V, NodeId Var) {
   auto Shape = G.shapeAttr(Var, "shape");
   size_t Rank = V.Partitioner.size();
   if (!Shape || Shape->UnknownRank)
-    return fail(V, "it cannot be partitioned: its shape is not known");
+    return fail(
+        V, "the variable cannot be partitioned because its shape is not known");
   if (Shape->Dims.size() != Rank)
-    return fail(V, formatv("the partitioner has {0} axes and the variable {1}",
-                           Rank, Shape->Dims.size()));
+    return fail(
+        V, formatv("the partitioner has {0} axes, but the variable has {1}",
+                   Rank, Shape->Dims.size()));
   for (auto [Axis, Parts] : enumerate(V.Partitioner))
     if (Parts > 1 && Shape->Dims[Axis] < 0)
       return fail(V, formatv("the size of axis {0} is not known", Axis));
@@ -87,7 +89,7 @@ bool Apply::match() {
       continue;
     }
     if (!Entries.try_emplace(Var, &V).second)
-      Good = fail(V, "there is an entry of this variable already");
+      Good = fail(V, "this variable already has an entry");
     else
       Good &= check(V, Var);
   }
@@ -126,9 +128,10 @@ void Apply::write(NodeId Var, const VariableStrategy &V) {
     return S.Kind == Synchronizer::PS && (!S.Sync || S.Staleness != 0);
   };
   if (IsLoose(V.Sync) || any_of(V.Parts, IsLoose))
-    Diags.warning("synchronous", G.name(Var),
-                  "replicas of one graph run in one step, and every update is "
-                  "of all of them, so `sync` and `staleness` have no effect");
+    Diags.warning(
+        "synchronous", G.name(Var),
+        "`sync` and `staleness` have no effect: all replicas of a graph run in "
+        "one step, and every update waits for all of them");
 }
 
 void Apply::explain(NodeId Var, const VariableStrategy &V) const {

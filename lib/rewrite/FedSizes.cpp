@@ -186,19 +186,20 @@ std::vector<NodeId> FedSizes::share(std::unique_ptr<DimAnalysis> &Dims,
   for (auto [I, Share] : enumerate(Shares)) {
     bool IsSupposed = I >= Known.size();
     Diags
-        .remark("fed-size", G.name(G.input(Share, 0).Node),
-                IsSupposed ? "is taken for the number of rows that are fed, "
-                             "since sizes are made of it: a step that is fed "
-                             "another number fails"
-                           : "is the number of rows that are fed, since sizes "
-                             "are made of it: feed a multiple of the replicas")
+        .remark(
+            "fed-size", G.name(G.input(Share, 0).Node),
+            IsSupposed
+                ? "is assumed to be the number of fed rows, since sizes are "
+                  "computed from it; a step in which the two differ fails"
+                : "is the number of fed rows, since sizes are computed from "
+                  "it; feed a multiple of the number of replicas")
         .shown(IsSupposed);
   }
   std::vector<NodeId> Computed = computedSizes(G, *Dims);
   for (NodeId N : Computed) {
     Diags.remark("constant", G.name(N),
-                 "is computed of the sizes of a static batch, and replicas "
-                 "read a share of it");
+                 "is computed from the static batch size, and each replica "
+                 "reads its share of the value");
     Shares.push_back(insert(N));
   }
   if (!Computed.empty())

@@ -104,17 +104,16 @@ bool Fetches::addPattern(StringRef Pattern, DiagnosticEngine &Diags) {
         return Facts.Dims.numOutputs(G.findEndpoint(Name)->Node) == 0;
       }))
     return true;
-  Diags.error("",
-              All.empty()
-                  ? ("--fetch: the graph has no tensor like '" + Pattern + "'" +
-                     didYouMean(Pattern, inputNames(G)))
-                        .str()
-                  : ("--fetch: of what is like '" + Pattern + "', such as '" +
-                     All.front() +
-                     "', nothing can be fetched: it is in a loop, where it has "
-                     "a different value in each iteration, or a handle, or no "
-                     "such output")
-                        .str());
+  Diags.error("", All.empty()
+                      ? ("--fetch: the graph has no tensor like '" + Pattern +
+                         "'" + didYouMean(Pattern, inputNames(G)))
+                            .str()
+                      : ("--fetch: none of the tensors like '" + Pattern +
+                         "', such as '" + All.front() +
+                         "', can be fetched: each is in a loop, where it has a "
+                         "different value in each iteration, or is a handle, "
+                         "or its op has no such output")
+                            .str());
   return false;
 }
 

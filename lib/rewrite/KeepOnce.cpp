@@ -608,8 +608,8 @@ void OnceFinder::settle() {
         G.setBoolAttr(N, FedAttr, true);
         if (Diags.wantsRemarks())
           Diags.remark("feed", originName(G, N),
-                       "is computed once, so that who feeds it feeds the rows "
-                       "of all replicas");
+                       "is computed once, so that a feed of this tensor has "
+                       "the rows of all replicas");
       }
     for (const auto &[N, Why] : Kept.Causes) {
       Result.Causes.push_back({originName(G, N).str(), Why});
@@ -691,7 +691,8 @@ void OnceFinder::moveCut() {
     if (Diags.wantsRemarks())
       for (NodeId N : Moved)
         Diags.remark("once", originName(G, N),
-                     "is computed once, on the whole batch: less is sent then");
+                     "is computed once, on the whole batch: devices then "
+                     "exchange fewer bytes");
     OnceRewriter(G, Facts, Types, Loops).run();
     settle();
     return;

@@ -192,8 +192,8 @@ bool LocalConstants::localizeRows(NodeId N, int Axis) {
     return true;
   Diags
       .error(G.name(N), "this constant has a row for each example of the batch "
-                        "and is in a loop, where rows cannot be split; make it "
-                        "outside of the loop")
+                        "and is in a loop, where rows cannot be split; create "
+                        "it outside of the loop")
       .Id = "unproved";
   return false;
 }
@@ -230,7 +230,7 @@ bool LocalConstants::localizeSizes(NodeId N) {
   Local.push_back(N);
   if (Diags.wantsRemarks())
     Diags.remark("constant", G.name(N),
-                 "holds the size of the batch, now that of one replica");
+                 "holds the batch size, which is now that of one replica");
   return true;
 }
 
@@ -251,8 +251,8 @@ bool LocalConstants::run(ArrayRef<NodeId> Order, ArrayRef<NodeId> Splits) {
       G, [](StringRef Op, const OpDef *) { return !statedShape(Op).empty(); });
   for (NodeId N : Order) {
     if (HasRows(N))
-      return fail(N, "the variable has a row for each example of the batch, "
-                     "which cannot be split");
+      return fail(N, "the variable has a row for each example of the batch and "
+                     "cannot be split");
     if (States[G.node(N)])
       Static |= localiseShape(G, N, Dims, Replicas);
     if (!G.isOp(N, op::Const))

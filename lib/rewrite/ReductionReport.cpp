@@ -145,16 +145,17 @@ void ReductionReport::warnAsked(const ProgramFacts &Facts, NodeId N,
   Diagnostic &D = Diags.unproved(
       "policy", G.name(Var),
       OnRead
-          ? formatv("'{0}' gives each copy a value that is {1}, so the {2} of "
-                    "the copies is not proved to be the value of the "
-                    "single-device step",
-                    G.name(N), Type.str(),
-                    aggregationName(
-                        aggregationOf(G, Var).value_or(Aggregation::None)))
+          ? formatv(
+                "'{0}' writes to each copy a value that is {1}, so the {2} of "
+                "the copies is not proved to be the value of the "
+                "single-device step",
+                G.name(N), Type.str(),
+                aggregationName(
+                    aggregationOf(G, Var).value_or(Aggregation::None)))
                 .str()
-          : formatv("'{0}' gives each copy the value of its own replica, so "
-                    "copies differ; give --variable={1}={2},sum, mean or "
-                    "only-first-replica if that is not meant",
+          : formatv("'{0}' writes to each copy the value of its own replica, "
+                    "so the copies differ; if they must be equal, give "
+                    "--variable={1}={2},sum, mean or only-first-replica",
                     G.name(N), G.name(Var), policyName(Policy::Mirrored))
                 .str());
   if (Type.isVarying())
@@ -188,9 +189,9 @@ void ReductionReport::warnAssumptions(const TypeAnalysis &Types) const {
           "local-batch-norm", G.name(N),
           isVarianceRead(G, N)
               ? "batch normalization uses the statistics of each replica's "
-                "rows, not of the whole batch, and a reader of its variance, "
-                "such as a moving average, gets the mean of the replicas' "
-                "variances, which lacks the variance between replicas; see "
+                "rows, not of the whole batch; a reader of its variance, such "
+                "as a moving average, gets the mean of the replicas' "
+                "variances, without the variance between replicas; see "
                 "--batch-norm"
               : "batch normalization uses the statistics of each replica's "
                 "rows, not of the whole batch; see --batch-norm");
@@ -254,8 +255,8 @@ void ReductionReport::sayOfGroups(const ProgramFacts &Facts,
     return;
   Diags
       .remark("groups", G.name(First),
-              formatv("takes rows in groups of {0}, whole groups on each "
-                      "replica: feed a multiple of {1} rows",
+              formatv("reshapes rows in groups of {0}, and each replica needs "
+                      "whole groups; feed a multiple of {1} rows",
                       Group, Group * Replicas))
       .shown()
       .Facts = {{"rows", Group * Replicas}};
@@ -268,8 +269,8 @@ void ReductionReport::report(const ProgramFacts &Facts,
   for (auto [N, Predicate] : Facts.Types.localEffects())
     note(Diags.unproved("effect", G.name(N),
                         "runs under a predicate that replicas may disagree on, "
-                        "so its effect may happen where the single-device step "
-                        "has none, or be missing"),
+                        "so its side effect may be missing or extra compared "
+                        "with the single-device step"),
          Facts, Facts.Types.type(Predicate).Cause);
   // A single replica has all rows and the samples of the input.
   if (Replicas == 1)
@@ -293,7 +294,7 @@ bool ReductionReport::sayOfSpread(
     Text += "; " + Rows;
   bool IsError = Percent < MinPercent;
   if (IsError)
-    Text += formatv(", and --min-spread wants {0} %", MinPercent);
+    Text += formatv(", but --min-spread requires {0} %", MinPercent);
   if (IsError)
     Diags.error("", Text);
   else
@@ -348,11 +349,11 @@ void ReductionReport::warnNoGradient(const ProgramFacts &Facts) const {
   }
   if (IsSpread && !Writes && Diags.wantsRemarks())
     Diags.remark("no-gradient", "",
-                 "nothing writes a variable, so this is no training step");
+                 "no node writes a variable, so this is not a training step");
   if (IsSpread && Writes)
     Diags.unproved("no-gradient", "",
-                   "no gradient was found: nothing that depends on the batch "
-                   "is written to a variable as a sum over rows");
+                   "no gradient was found: no sum over the rows of the batch "
+                   "is written to a variable");
 }
 
 } // namespace graft

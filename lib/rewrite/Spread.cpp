@@ -67,7 +67,7 @@ std::string Joined::str() const {
   if (Unknown != 0)
     Parts.push_back(formatv("{0} tensor{1} of unknown size", Unknown,
                             Unknown == 1 ? "" : "s"));
-  return Parts.empty() ? "" : join(Parts, " and ") + " gathered a step";
+  return Parts.empty() ? "" : join(Parts, " and ") + " gathered in each step";
 }
 
 Spread spreadOf(const Graph &G, const ProgramFacts &Facts, bool IsWanted) {

@@ -17,7 +17,7 @@ struct Joined {
   double RowBytes = 0;  ///< Per row of the batch, of the others.
   unsigned Unknown = 0; ///< The number of tensors of unknown size.
 
-  /// Returns "1.20 MB gathered a step", or "".
+  /// Returns "1.20 MB gathered in each step", or "".
   std::string str() const;
 };
 

@@ -63,9 +63,10 @@ bool RepairFinder::isNamed(NodeId Var) {
     if (none_of(Named, [&](const Repair &R) { return R.Source == *E; }))
       Named.push_back(
           {*E, NoNode, 0, true, Facts.Types.type(*E).Cause,
-           formatv("the relation of the replicas' gradients is not proved, so "
-                   "their mean is taken, since the input names the gradient of "
-                   "'{0}'; decide with --grad={0}={1},mean|sum",
+           formatv("it is not proved how the replicas' gradients relate to the "
+                   "single-device step, so graft uses their mean, since the "
+                   "input names the gradient of '{0}'; choose with "
+                   "--grad={0}={1},mean|sum",
                    G.name(Var), Gradient.Tensors)});
     return true;
   }
@@ -116,11 +117,10 @@ void RepairFinder::repairRows(NodeId N) {
               Op.ends_with(op::Sub);
   if (!isFloating(G.outputType(Rows)) || (Adds && Rows.Node == Indices.Node))
     return;
-  std::string Text =
-      formatv("the relation of the replicas' rows that '{0}' writes is not "
-              "proved, so {1}",
-              originName(G, N),
-              Adds ? "their mean is taken" : "all of them are written");
+  std::string Text = formatv(
+      "it is not proved how the replicas' rows that '{0}' writes relate to the "
+      "single-device step, so graft {1}",
+      originName(G, N), Adds ? "uses their mean" : "writes all of them");
   auto CauseOf = [&](Endpoint E) { return Facts.Types.type(E).Cause; };
   bool RowsVary = Facts.Types.type(Rows).isVarying() && Local.differs(Rows);
   if (Type.isSharded() || (Type.isVarying() && Local.differs(Indices))) {
@@ -180,8 +180,9 @@ void RepairFinder::repairValue(NodeId N, unsigned I) {
     Source = nearestGradient(Source);
   Repairs.push_back(
       {Source, NoNode, 0, true, Facts.Types.type(Source).Cause,
-       formatv("the relation of the replicas' {0} is not proved, so their mean "
-               "is taken; decide with --grad=VAR={1},mean|sum",
+       formatv("it is not proved how the replicas' {0} relate to the "
+               "single-device step, so graft uses their mean; choose with "
+               "--grad=VAR={1},mean|sum",
                Slot ? "gradients" : "values that are written to a variable",
                G.name(Source.Node))});
 }
@@ -290,13 +291,13 @@ bool aggregateWrites(Graph &G, const ProgramFacts &Facts,
     Any = true;
     Diags.unproved(
         "policy", G.name(Var),
-        formatv(
-            "'{0}' writes {1} of values whose relation to the single-device "
-            "step is not proved, because the aggregation says so",
-            G.name(N),
-            First                       ? "the first replica's"
-            : *How == Aggregation::Mean ? "the mean"
-                                        : "the sum"));
+        formatv("'{0}' writes {1} of the replicas' values, as the aggregation "
+                "of the variable asks; the relation of these values to the "
+                "single-device step is not proved",
+                G.name(N),
+                First                       ? "the first"
+                : *How == Aggregation::Mean ? "the mean"
+                                            : "the sum"));
   }
   return Any;
 }

@@ -107,12 +107,13 @@ bool checkSlots(const Graph &G, const VariableIndex &Vars,
     if (!(Named.contains(Slot) || Named.contains(Var)) ||
         isShared(OfSlot) == isShared(OfVar))
       return true;
-    Diags.error(G.name(Slot),
-                formatv("--variable: it is {0}, and '{1}' updates it together "
-                        "with '{2}', which is {3}; give both one policy",
-                        policyName(OfSlot), G.name(Update), G.name(Var),
-                        policyName(OfVar))
-                    .str());
+    Diags.error(
+        G.name(Slot),
+        formatv("--variable: this variable is {0}, but '{1}' updates it "
+                "together with '{2}', which is {3}; give both the same policy",
+                policyName(OfSlot), G.name(Update), G.name(Var),
+                policyName(OfVar))
+            .str());
     return false;
   });
 }

@@ -155,7 +155,9 @@ StrategyRecord buildAuto(ArrayRef<VariableRow> Variables,
     Least = Seconds;
     R.Variables = std::move(Other.Variables);
     for (VariableStrategy &V : R.Variables)
-      V.Why = formatv("all are as under {0}; {1}", Name, V.Why);
+      V.Why = formatv("strategy {0} is predicted to be faster for all "
+                      "variables together; {1}",
+                      Name, V.Why);
   }
   return R;
 }

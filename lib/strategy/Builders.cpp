@@ -102,10 +102,11 @@ public:
     if (Greedy)
       On = Servers.emptiest(1);
     V.Sync = server(Servers.add(On, Row.Bytes).front());
-    V.Why =
-        Greedy && Servers.size() > 1
-            ? formatv("it has the fewest bytes of {0}", Servers.size()).str()
-            : "it is the first";
+    V.Why = Greedy && Servers.size() > 1
+                ? formatv("the one of {0} servers with the fewest bytes",
+                          Servers.size())
+                      .str()
+                : "the first server";
   }
 
   void allReduced(const VariableRow &Row, VariableStrategy &V) {
@@ -162,7 +163,7 @@ public:
   bool hasServers() {
     if (Servers.size() > 1)
       return true;
-    Whole = "there is one server";
+    Whole = "there is only one server";
     return false;
   }
 
@@ -211,8 +212,8 @@ unsigned Build::numShards(const VariableRow &Row, unsigned Axis, Shards How) {
       std::min<uint64_t>({Size, O.MaxShards, Row.Bytes / Least, MaxParts});
   if (Most < 2) {
     Whole = O.MaxShards == 1
-                ? std::string("of one part at most")
-                : formatv("parts of {0} bytes at least are asked for", Least);
+                ? std::string("at most one part is allowed")
+                : formatv("each part must have at least {0} bytes", Least);
     return 1;
   }
   for (uint64_t N = 2; N <= Most; ++N)
@@ -285,7 +286,7 @@ void parallax(Build &B, const VariableRow &Row, VariableStrategy &V) {
   // It counts as a member of a group all the same.
   B.skipGroup();
   B.onServer(Row, /*Greedy=*/true, V);
-  V.Why = "its gradient is rows; " + V.Why;
+  V.Why = "its gradient is sparse; " + V.Why;
 }
 
 constexpr Builder Builders[] = {
@@ -335,7 +336,7 @@ StrategyRecord buildStrategy(StringRef Name, ArrayRef<VariableRow> Variables,
     V.Variable = Row.Name;
     Found->Make(B, Row, V);
     if (std::string Whole = B.takeWhole(); !Whole.empty())
-      V.Why += "; whole, since " + Whole;
+      V.Why += "; not partitioned, since " + Whole;
   }
   return R;
 }

@@ -49,8 +49,8 @@ Error checkJson(StringRef Text, StringRef File) {
     char C = Text[I];
     if (C == '{' || C == '[') {
       if (Open.size() == MaxDepth)
-        return Fail(I, "objects and lists are more than " + Twine(MaxDepth) +
-                           " deep inside each other");
+        return Fail(I, "objects and lists are nested more than " +
+                           Twine(MaxDepth) + " deep");
       Open.emplace_back();
     } else if ((C == '}' || C == ']') && !Open.empty()) {
       Open.pop_back();
@@ -69,7 +69,7 @@ Error checkJson(StringRef Text, StringRef File) {
       }
       if (StringRef Name = Key->getAsString().value_or("");
           !Open.back().insert(Name).second)
-        return Fail(Begin, "key '" + Name + "' is there twice");
+        return Fail(Begin, "key '" + Name + "' is repeated");
     }
   }
   return Error::success();
@@ -226,8 +226,8 @@ static Error checkWorkers(ArrayRef<DeviceName> Devices) {
                          " `device_index` on a worker should be consecutive "
                          "and start from 0: /job:" +
                          Place.first + "/task:" + Twine(Place.second) +
-                         " has " + Twine(Indices.size()) + " and one is " +
-                         Twine(Index));
+                         " has " + Twine(Indices.size()) +
+                         ", and one has index " + Twine(Index));
   }
   return Error::success();
 }

@@ -75,23 +75,22 @@ std::string planText(ArrayRef<PlanRow> Rows, ArrayRef<VariableRow> Variables,
                              counted(Variables.size(), "variable"),
                              bytesText(T.Bytes), T.Sparse);
   if (T.NoRows != 0)
-    Text += formatv("for {0} it is not known how many rows a step touches: all "
-                    "are counted\n",
+    Text += formatv("{0}: the number of rows that a step touches is not known, "
+                    "so all rows are counted\n",
                     counted(T.NoRows, "sparse variable"));
   if (T.NoShape != 0)
-    Text += formatv("for {0} the shape is not known: not counted\n",
-                    counted(T.NoShape, "variable"));
+    Text +=
+        formatv("{0}: the shape is not known, so the variable is not counted\n",
+                counted(T.NoShape, "variable"));
   if (Joined.PerStep > 0)
-    Text +=
-        formatv("for what is computed once {0} a step are gathered: counted "
-                "in each row\n",
-                bytesText(Joined.PerStep));
+    Text += formatv("{0} are gathered in each step for nodes that are computed "
+                    "once: counted for each strategy\n",
+                    bytesText(Joined.PerStep));
   if (Joined.PerRow > 0)
-    Text +=
-        formatv("for what is computed once {0} are gathered for each row of "
-                "the batch, of which nobody knows how many there are: not "
-                "counted\n",
-                bytesText(Joined.PerRow));
+    Text += formatv(
+        "{0} are gathered for each row of the batch for nodes that are "
+        "computed once: not counted, since the batch size is not known\n",
+        bytesText(Joined.PerRow));
   size_t LinkWidth = StringRef("busiest link").size();
   for (const PlanRow &Row : Rows)
     LinkWidth = std::max(LinkWidth, Row.Cost.BusiestLink.size());

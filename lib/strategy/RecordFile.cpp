@@ -107,10 +107,9 @@ std::string truncationOf(StringRef Bytes) {
     unsigned Index = Counts[Field->number()]++;
     auto At = static_cast<size_t>(Stream.CurrentPosition());
     if (Size > Bytes.size() - At)
-      return formatv(
-          "{0} {1} has {2} bytes from byte {3} on, and the file ends "
-          "after {4}",
-          Field->name(), Index, Size, At, Bytes.size() - At);
+      return formatv("{0} {1} has {2} bytes from byte {3} on, but the file "
+                     "ends after {4} of them",
+                     Field->name(), Index, Size, At, Bytes.size() - At);
     Stream.Skip(static_cast<int>(Size));
   }
   return "";
@@ -249,8 +248,9 @@ Error readVariable(const pb::Strategy::Node &Node, VariableStrategy &V) {
     Count *= N;
   size_t Given = Node.part_config_size();
   if (Given != 0 && Given != Count)
-    return failure(
-        formatv("has {0} entries part_config and {1} parts", Given, Count));
+    return failure(formatv(
+        "has {0} part_config entries, but the partitioner asks for {1} parts",
+        Given, Count));
   for (const pb::Strategy::Node &Part : Node.part_config()) {
     if (!Part.partitioner().empty() || Part.part_config_size() != 0)
       return failure("part '" + Part.var_name() + "' has parts itself");
@@ -337,7 +337,8 @@ Error resolveDevices(StrategyRecord &Record, const ResourceSpec &Spec,
     auto Full = Spec.resolve(Device);
     if (!Full)
       return failure(File + Place + ": " + Entry + ": there is no device '" +
-                     Device + "'; there are " + join(Spec.hostDevices(), ", ") +
+                     Device + "'; the known devices are " +
+                     join(Spec.hostDevices(), ", ") +
                      " and those of the replicas");
     Device = *Full;
     return Error::success();

@@ -137,7 +137,7 @@ Error ResourceReader::convert(yaml::Node *From, Value &To, unsigned Depth) {
   if (auto Place = placeOf(*From))
     To.Place = *Place;
   if (Depth > MaxYamlDepth)
-    return failure(To, "lists are too deep inside each other");
+    return failure(To, "lists are nested too deeply");
   SmallString<32> Storage;
   if (auto *Scalar = dyn_cast<yaml::ScalarNode>(From)) {
     To.Kind = Value::Scalar;
@@ -168,7 +168,8 @@ Error ResourceReader::convert(yaml::Node *From, Value &To, unsigned Depth) {
     return Error::success();
   }
   if (isa<yaml::AliasNode>(From))
-    return failure(To, "an alias, *NAME: write the value out");
+    return failure(To,
+                   "an alias, *NAME, is not supported; write the value out");
   return Error::success();
 }
 
@@ -244,7 +245,8 @@ Error ResourceReader::readNode(const Value &Map, ResourceNode &To) {
     if (Error E = readIndices("cpus", *Cpus, To.Cpus))
       return E;
     if (To.Cpus.empty())
-      return failure(*Cpus, "'cpus' is empty, and a machine has one at least");
+      return failure(*Cpus,
+                     "'cpus' is empty, but a machine has at least one CPU");
   }
   if (const Value *Gpus = lookUp(Map, "gpus"))
     if (Error E = readIndices("gpus", *Gpus, To.Gpus))
@@ -306,7 +308,8 @@ Expected<ResourceSpec> ResourceReader::read() {
   Value Root;
   if (const char *At = commaTooMany(Text)) {
     Root.Place = placeAt(At);
-    return failure(Root, "a list with nothing between so many commas");
+    return failure(Root,
+                   "a list has too many commas with nothing between them");
   }
   auto Document = Stream.begin();
   Error E = convert(Document->getRoot(), Root, 0);
@@ -323,13 +326,16 @@ Expected<ResourceSpec> ResourceReader::read() {
   if (E)
     return E;
   if (Root.Kind != Value::Map)
-    return failure(Root, "no list 'nodes': [{address: NAME, gpus: [0]}, ...]");
+    return failure(
+        Root,
+        "the file has no list 'nodes': [{address: NAME, gpus: [0]}, ...]");
   if (Error E = checkKeys(Root, "the file", {"nodes", "ssh"}))
     return E;
   const Value *Nodes = lookUp(Root, "nodes");
   if (!Nodes || Nodes->Kind != Value::List || Nodes->Items.empty())
-    return failure(Nodes ? *Nodes : Root,
-                   "no list 'nodes': [{address: NAME, gpus: [0]}, ...]");
+    return failure(
+        Nodes ? *Nodes : Root,
+        "the file has no list 'nodes': [{address: NAME, gpus: [0]}, ...]");
   ResourceSpec Spec;
   StringMap<unsigned> Lines;
   for (const Value &Item : Nodes->Items) {
@@ -339,16 +345,17 @@ Expected<ResourceSpec> ResourceReader::read() {
     auto [It, IsNew] = Lines.try_emplace(Address, Item.Place.first);
     if (!IsNew)
       return failure(*lookUp(Item, "address"),
-                     "'" + Address + "' is the address of a node in line " +
-                         Twine(It->second) + ", too");
+                     "'" + Address +
+                         "' is already the address of the node in line " +
+                         Twine(It->second));
   }
   if (Error E = chooseChief(*Nodes, Spec))
     return E;
   if (NoBandwidth != 0 && Spec.Nodes.size() > 1)
     note(*Nodes, Twine(NoBandwidth) + " of " + Twine(Spec.Nodes.size()) +
-                     " nodes have no 'network_bandwidth': 1 Gbit/s");
+                     " nodes have no 'network_bandwidth': 1 Gbit/s is assumed");
   if (const Value *Ssh = lookUp(Root, "ssh"))
-    note(*Ssh, "'ssh' is ignored: a graph is written, and nothing is started");
+    note(*Ssh, "'ssh' is ignored: graft writes a graph and starts no process");
   return Spec;
 }
 

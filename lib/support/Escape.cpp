@@ -119,7 +119,7 @@ std::string fileUri(StringRef Path) {
 Expected<std::string> makeName(StringRef File) {
   auto Refuse = [&](const Twine &Why) {
     return createStringError("'" + File + "' " + Why +
-                             ", which a rule of Make cannot say; give the "
+                             ", which a rule of Make cannot express; give the "
                              "file another name");
   };
   // A line that begins with this word is not a rule.

@@ -28,7 +28,7 @@ public:
   /// Counts an iteration in which \p Name() changed.
   template <typename Fn> void turn(Fn Name) {
     if (Left-- == 0)
-      internalError("node '" + Name() + "': " + What + " do not settle");
+      internalError("node '" + Name() + "': " + What + " do not converge");
   }
 
 private:

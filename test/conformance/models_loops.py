@@ -442,6 +442,6 @@ UNPROVED = {
     "mixing": (mixing, "while/sub", "needs the Partial(sum)"),
     "converging": (converging, "while/LogicalAnd", "needs the Partial(or)"),
     "over_rows": (over_rows, "foldl/while/Less", "per-replica row count"),
-    "growing": (growing, "while/Merge_1", "after an iteration, Sharded(0) joined"),
+    "growing": (growing, "while/Merge_1", "ends an iteration as Sharded(0) joined"),
     "printing": (printing, "while/Print", "op Print runs once for the whole batch"),
 }

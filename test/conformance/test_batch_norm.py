@@ -98,7 +98,7 @@ def test_moving_averages(name, replicas):
     for how in ("local", "exact"):
         options = Options(replicas, "all-reduce", "add", ("--batch-norm=" + how, "--verify-output"))
         out, said = harness.rewrite(path, options)
-        assert ("lacks the variance between replicas" in said) == (how == "local"), said
+        assert ("without the variance between replicas" in said) == (how == "local"), said
         got = run(out, options, data)[1]
         for mean in first:
             variance = mean.replace("moving_mean", "moving_variance")

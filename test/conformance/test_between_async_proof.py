@@ -17,7 +17,7 @@ from models import BATCH, Spec, tf1
 from tensorflow.core.protobuf import meta_graph_pb2
 from test_between_proof import certify, rewrite
 
-SAID = "no single device has the result of all"
+SAID = "no single-device run gives the same result"
 WRITTEN = [
     (Spec("mlp_adam", "resource"), 2, 1, 1),
     (Spec("mlp_adam", "ref", BATCH), 3, 0, 2),

@@ -620,7 +620,7 @@ def test_number_of_rows_is_fed(replicas):
     path = compare.export(Spec("repeated"), repeated)
     options = Options(replicas, extra=("--verify-output", "--fetch=alone"))
     batches = [(x, y, np.int32(BATCH)) for x, y in with_shapes([4], [3])]
-    out = same_but_for(path, options, batches, "is taken for the number of rows")
+    out = same_but_for(path, options, batches, "is assumed to be the number of fed rows")
     x, y, _ = batches[0]
     with Session(out, replicas) as session:
         session.restart()

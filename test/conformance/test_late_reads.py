@@ -138,7 +138,7 @@ def test_mutants_are_refused(edit):
 def test_unknown_memory_is_refused(name):
     """Which of both it is depends on how TensorFlow lays out memory, and another process has a copy in any case."""
     path, _ = written(name, UNKNOWN[name])
-    with pytest.raises(harness.GraftError, match="uses what was read of the variable .(w|table). before it was written"):
+    with pytest.raises(harness.GraftError, match="uses a read of the variable .(w|table). from before an update"):
         rewrite(path, 2, 1)
     rewrite(path, 2, 1, strategy="all-reduce")
 
@@ -162,4 +162,4 @@ def beside(order):
 def test_average_beside_update(order, kind):
     path = compare.export(Spec("beside", kind), beside(order))
     said = harness.rewrite(path, Options(2))[1]
-    assert ("reads a variable, and nothing in the input orders that" in said) == (order == "none"), said
+    assert ("reads a variable, and nothing in the input orders this read" in said) == (order == "none"), said

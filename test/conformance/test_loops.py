@@ -65,4 +65,4 @@ def test_own_frames():
         file.write(text.replace(frame, frame.replace("replica_1", "replica_0"), 1))
     passes = "--passes=check-replication{input=" + path + "}"
     done = run_graft([path + ".pbtxt", passes, "--emit=none"], check=False)
-    assert done.returncode == 1 and "enters the loop of another replica" in done.stderr, done.stderr
+    assert done.returncode == 1 and "enters a frame that does not belong to its replica" in done.stderr, done.stderr

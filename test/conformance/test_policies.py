@@ -326,4 +326,4 @@ def test_no_share_of_an_integer():
         tf.group(tf1.assign_add(v, largest), name="step")
         tf1.train.export_meta_graph(path, saver_def=tf1.train.Saver().as_saver_def())
     _, done = distribute(path)
-    assert done.returncode == 0 and "'AssignAddVariableOp' gives each copy" in done.stderr, done.stderr
+    assert done.returncode == 0 and "'AssignAddVariableOp' writes to each copy" in done.stderr, done.stderr

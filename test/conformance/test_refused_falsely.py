@@ -124,7 +124,7 @@ def uneven_reshapes():
     train(mean_square(x @ w - tf.reshape(y, [ROWS, 3])), w)
 
 
-ONCE = r"warning: node '.*': the step is computed once, and not spread: "
+ONCE = r"warning: node '.*': the step is not distributed over the replicas, but computed once on the whole batch: "
 LOOP = ONCE + "updates a variable in a loop, where replicas cannot exchange values"
 # Of each model its flags, and what is said.
 CASES = {

@@ -58,7 +58,7 @@ def test_mean_of_gradients(reduction):
     each = [compare.run(path, [part], ["train_op"])[-1][1] for part in parts]
     whole = compare.run(path, [(x, y)], ["train_op"])[-1][1]
     out, said = harness.rewrite(path, Options(replicas, "all-reduce", reduction, ("--fallback=mean",)))
-    assert "so their mean is taken" in said and "error" not in said, said
+    assert "so graft uses their mean" in said and "error" not in said, said
     with harness.Session(out, replicas) as session:
         got = compare.advance(session, [(x, y)], ["train_op"], (), ())[-1][1]
         session.check_copies("after the step")

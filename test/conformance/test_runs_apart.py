@@ -189,7 +189,7 @@ def test_mutant(case):
             change(q)
         broken = write_meta(q.meta)
         said = refusal(broken, original)
-        assert "a run of it" in said, f"{os.path.basename(path)}: {said or 'accepted'}"
+        assert "a run of this node" in said, f"{os.path.basename(path)}: {said or 'accepted'}"
     if name is None:
         name, other = ("one", "v") if "^graft/check_copies" in q.nodes["one"].input else ("two", "w")
         feeds, first = {**X, **Y}, [f"{other}/Assign"]

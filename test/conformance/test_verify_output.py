@@ -34,8 +34,8 @@ WAYS = (
 )
 # What is true of TPUs, so that graft cannot certify it.
 UNKNOWN_OF_TPUS = (
-    "whether the replicas of a TPU draw different numbers",
-    "uses the variable 'table' in place, which is on /device:CPU:1",
+    "the replicas of a TPU may draw the same numbers",
+    "uses the variable 'table' in place but is not on its device /device:CPU:1",
 )
 SEPARATOR = re.compile(r"^#--- (.*\.pbtxt)\n", re.MULTILINE)
 

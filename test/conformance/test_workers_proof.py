@@ -29,7 +29,7 @@ def test_all_files_are_needed():
     path = harness.export(Spec("linear", "resource"))
     files, _ = rewrite(path, 2)
     for given, why in [
-        (files[:1], "1 file, and it is of one of 2 workers"),
+        (files[:1], "only the file of one of 2 workers is given"),
         ([files[0], files[0]], "two files are of worker 0"),
         ([*files, files[1]], "there are 3 files"),
     ]:
@@ -65,7 +65,7 @@ def test_own_values_are_refused(tmp_path):
     flags = [path, "-o", str(tmp_path / "worker.meta"), "--strategy=ipu-multi-worker", "--workers=2", "--worker=0", "--verify-output"]
     ran = subprocess.run([harness.graft_opt(), *flags], capture_output=True, check=False)
     said = ran.stderr.decode()
-    assert ran.returncode == 1 and "of which each worker has its own value" in said, said
+    assert ran.returncode == 1 and "whose value may differ between workers" in said, said
 
 
 def mutants(node):

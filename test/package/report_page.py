@@ -386,7 +386,7 @@ def all_uses(browser, graft_opt, folder, kept):
     shutil.copyfile(os.path.join(INPUTS, os.pardir, "lit", "functions", "Inputs", "model.pbtxt"), os.path.join(model, "saved_model.pbtxt"))
     page = report(graft_opt, model, folder, *replicas, output="distributed")
     browser.open(f"file://{page}", READY)
-    assert "functions that are distributed: train" in names(browser, "#overview")[0], names(browser, "#overview")
+    assert "distributed functions: train" in names(browser, "#overview")[0], names(browser, "#overview")
     is_quiet(browser, page)
     print("browser: the page of a report was opened, searched and read")
 

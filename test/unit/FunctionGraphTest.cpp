@@ -125,11 +125,12 @@ TEST_CASE("a body that is wrong is an error") {
     return Made ? std::string() : llvm::toString(Made.takeError());
   };
   CHECK(Refused("s:output:1", "s:output:2") ==
-        "function 'f' has no 's:output:2'");
-  CHECK(Refused("\"^s\"", "\"^t\"") == "function 'f' has no 't'");
+        "function 'f' has no output 's:output:2'");
+  CHECK(Refused("\"^s\"", "\"^t\"") ==
+        "function 'f' has no node or argument 't'");
   CHECK(Refused("ret { key: \"same\" value: \"c\" }", "") ==
-        "function 'f' does not say what it returns");
+        "function 'f' has a result without an entry in 'ret'");
   CHECK(Refused("name: \"x\" type: DT_FLOAT", "name: \"x\" type_attr: \"T\"") ==
-        "function 'f' has the argument 'x', of which only a call says what it "
-        "is");
+        "function 'f' has argument 'x', whose type or length depends on the "
+        "call");
 }

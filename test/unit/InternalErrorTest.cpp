@@ -43,7 +43,7 @@ TEST_CASE("an analysis without end ends the program and names the node") {
   REQUIRE(WIFEXITED(Status));
   CHECK(WEXITSTATUS(Status) == 70);
   CHECK(Said.starts_with(
-      "...graft: internal error: node 'x': types do not settle; this is a "));
+      "...graft: internal error: node 'x': types do not converge; this is a "));
   CHECK(Said.find('\n') == Said.size() - 1);
 }
 

@@ -85,8 +85,7 @@ static Expected<NodeSet> select(const Graph &G) {
       if (Pattern.matches(G.name(N)))
         Kept[N] = Any = true;
     if (!Any)
-      return createStringError("--nodes: no node is called like '" + Text +
-                               "'");
+      return createStringError("--nodes: no node matches '" + Text + "'");
   }
   for (StringRef Place : Around) {
     auto [Name, Number] = Place.rsplit(':');

@@ -390,12 +390,13 @@ void Checker::checkForeignOps(const ProgramFacts &Facts) {
       continue;
     for (unsigned I = 0; I < G.node(N).NumData; ++I)
       if (Facts.Vars.usesInPlace(G, N, I)) {
-        error(N, ("op " + G.opName(N) + " is not TensorFlow's, and what it " +
-                  "does to the variable '" +
-                  originName(G, Facts.Vars.variableOf(G.input(N, I))) +
-                  "' on each replica is not known; apply the gradient with an "
-                  "op of TensorFlow")
-                     .str());
+        error(N,
+              ("op " + G.opName(N) +
+               " is not an op of TensorFlow, so its effect on the variable '" +
+               originName(G, Facts.Vars.variableOf(G.input(N, I))) +
+               "' on each replica is unknown; apply the gradient with an op of "
+               "TensorFlow")
+                  .str());
         break;
       }
   }
@@ -429,7 +430,8 @@ void Checker::checkConstant(const ProgramFacts &Facts, NodeId P) {
       Now->Ints.size() != Value->size()) {
     // Only sizes change with the number of replicas.
     if (Bytes != NowBytes && G.hasAttr(P, OriginalAttr))
-      error(P, "its value is not that of the input, and it holds no sizes");
+      error(P, "has a different value than in the input, and the constant "
+               "holds no sizes");
     return;
   }
   for (size_t K = 0; K < Value->size(); ++K) {
@@ -439,13 +441,13 @@ void Checker::checkConstant(const ProgramFacts &Facts, NodeId P) {
       continue;
     bool Batch = S && Facts.Dims.table().isOfSplit(*S) &&
                  S->globalPower() > 0 && Was->Ints[K] % Replicas == 0;
-    error(P, Batch ? formatv("element {0} is the batch size, {2} in the input; "
-                             "here it must be {3} and is {1}",
+    error(P, Batch ? formatv("element {0} is the batch size: it is {2} in the "
+                             "input and must be {3} here, but is {1}",
                              K, Now->Ints[K], Was->Ints[K],
                              Was->Ints[K] / Replicas)
                          .str()
-                   : formatv("element {0} is {1}, but {2} in the input, and "
-                             "that is not the batch size",
+                   : formatv("element {0} is {1}, but {2} in the input; the "
+                             "element is not the batch size",
                              K, Now->Ints[K], Was->Ints[K])
                          .str());
   }
@@ -486,7 +488,7 @@ bool Checker::run() {
     if (auto Named = G.intListAttr(P, "squeeze_dims");
         !Named || Named->empty() ||
         Facts.Dims.axesOfOne(G.input(P, 0)) != SmallVector<int64_t, 4>(*Named))
-      error(P, "drops other axes than those of one element");
+      error(P, "drops other axes than those of size 1");
   if (auto Loops = LoopInfo::find(G, Facts.Order)) {
     checkLoops(G, *Loops, [&](NodeId N, const Twine &Text) { error(N, Text); });
     IsInside.resize(G.size());

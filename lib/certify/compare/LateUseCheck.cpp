@@ -76,13 +76,13 @@ bool checkLateUses(const Graph &G, DiagnosticEngine &Diags) {
         none_of(Views, [&](NodeId N) { return In.isAway(N, Var); }))
       return;
     Good = false;
-    Diags.error(G.name(Of.User),
-                formatv("uses what was read of the variable '{0}' before it "
-                        "was written, which on one device is what was "
-                        "written, and in another task is not: read the "
-                        "variable where its value is needed",
-                        G.name(Var))
-                    .str());
+    Diags.error(
+        G.name(Of.User),
+        formatv("uses a read of the variable '{0}' from before an update: on "
+                "one device the read has the updated value, in another task "
+                "the old one; read the variable where its value is needed",
+                G.name(Var))
+            .str());
   };
   for (const LateUse &Use : Late.Known)
     Check(Use.Var, Use.Of, Use.Views);

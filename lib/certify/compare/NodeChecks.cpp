@@ -148,7 +148,7 @@ void NodeChecker::checkPerReplica(const ProgramFacts &Facts, NodeId N) {
   if (!(G.node(N).Flags & NF_Led) && ownBatchAxes(G, N) &&
       !isConditional(Facts, N))
     error(N, "reads a batch for each replica, but replica 0 does not wait for "
-             "the others: a run may take those of some replicas only");
+             "the others: a run may read the batches of only some replicas");
   if (!Facts.Vars.isUpdate(G, N))
     return;
   for (unsigned I = 0; I < Facts.Vars.update(G, N).NumVars; ++I) {
@@ -157,16 +157,16 @@ void NodeChecker::checkPerReplica(const ProgramFacts &Facts, NodeId N) {
       error(N, "every replica updates an unreplicated variable");
   }
   if (!(G.node(N).Flags & NF_Led) && !formOf(G.node(N).Kind).WritesCopies)
-    error(N, "updates the copies of a variable, but its copy 0 does not wait "
-             "for the others");
+    error(N, "updates the copies of a variable, but copy 0 of the update does "
+             "not wait for the other copies");
 }
 
 /// Checks that a name of the input has its global value or does not exist.
 void NodeChecker::checkName(const ProgramFacts &Facts, NodeId N) {
   const Node &This = G.node(N);
   if (This.Flags & NF_ElidePrimary)
-    error(N,
-          "is marked as forwarding for replica 0, so its name would not exist");
+    error(N, "is marked as forwarding for replica 0, so the output would have "
+             "no node with its name");
   // A node of the input may not take a name that another one lost.
   if (auto It = C.NamedAfter.find(N);
       It != C.NamedAfter.end() && It->second != InputOf[N] &&
@@ -176,11 +176,11 @@ void NodeChecker::checkName(const ProgramFacts &Facts, NodeId N) {
                      ? isSameText(G.name(N), C.In.name(InputOf[N]))
                      : !(This.Flags & NF_LocalName);
   if (HasName && C.BatchNorms && C.BatchNorms->isRewritten(InputOf[N]))
-    error(N, "its name has a different value than in the input");
+    error(N, "has the name of the input node but a different value");
   if (This.Count == Copies::Once || !(This.Flags & NF_LocalName)) {
     if (!hasTrueOutputs(Facts, N) && !Facts.Types.readsUnaggregated(N))
-      error(N, "its name gives the value of one replica, not that of the "
-               "single-device step");
+      error(N, "has the name of the input node but the value of one replica, "
+               "not that of the single-device step");
     return;
   }
   // A result of the input without users keeps its name. Values in loops and
@@ -193,7 +193,8 @@ void NodeChecker::checkName(const ProgramFacts &Facts, NodeId N) {
     return;
   NodeId Global = G.find(C.In.name(I));
   if (Global == NoNode || InputOf[Global] != NoNode)
-    error(N, "this result has no global value");
+    error(N, "is a result of the input, but the output has no node with its "
+             "name and global value");
 }
 
 /// Checks that an inserted node has the value of its name in the input.
@@ -211,8 +212,8 @@ void NodeChecker::checkInsertedName(const ProgramFacts &Facts, NodeId N) {
       error(N, "has the name of another node of the input");
   }
   if (!hasTrueOutputs(Facts, N))
-    error(N, "its name gives a value that is not that of the single-device "
-             "step");
+    error(N, "has the name of an input node but not its value of the "
+             "single-device step");
 }
 
 void NodeChecker::run(const ProgramFacts &Facts) {
@@ -227,7 +228,8 @@ void NodeChecker::run(const ProgramFacts &Facts) {
       checkPerReplica(Facts, N);
     if (G.node(N).NumData > 1 &&
         Facts.Dims.sumsByOneRow(G, N, erase(G.input(N, 1))))
-      error(N, "adds up all rows along axes that one replica's sizes tell");
+      error(N, "adds up all rows along axes that follow from the sizes of one "
+               "replica");
     if (IsInserted)
       checkInsertedName(Facts, N);
     else

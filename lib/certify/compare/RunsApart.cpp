@@ -479,8 +479,8 @@ void RunsApart::error(NodeId N, uint32_t Number) {
   NodeId Of = NodeOf[Number];
   if (Number < NumForeign)
     return C.error(N,
-                   "a run of it runs '" + G.name(Of) +
-                       "', which has an effect that the input does not have",
+                   "a run of this node also runs '" + G.name(Of) +
+                       "', whose effect the input does not have",
                    Because);
   std::string Name = ("'" + In.name(Of) + "'").str();
   StringRef Op = In.opNames()[In.op(Of)];
@@ -488,7 +488,7 @@ void RunsApart::error(NodeId N, uint32_t Number) {
                      : Op.starts_with(op::Placeholder)
                          ? "needs the feed " + Name
                          : "runs " + Name;
-  C.error(N, "a run of it " + What + ", and in the input it does not", Because);
+  C.error(N, "a run of this node " + What + ", but not in the input", Because);
 }
 
 /// Returns true if no chosen node has needs beyond those in the input. Then no

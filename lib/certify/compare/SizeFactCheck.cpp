@@ -138,7 +138,8 @@ void FactCheck::check(ArrayRef<NodeId> Says, ArrayRef<NodeId> Users) {
         return N < G.size() && G.isLive(N) && compares(N);
       })) {
     for (NodeId User : Users)
-      Error(User, "its proof takes two sizes to be equal, which no op states");
+      Error(User, "its proof assumes that two sizes are equal, but no op "
+                  "requires this");
     return;
   }
   std::vector<bool> Without = mayRunWithout(Says);
@@ -146,9 +147,9 @@ void FactCheck::check(ArrayRef<NodeId> Says, ArrayRef<NodeId> Users) {
     if (Without[User] || any_of(Says, [&](NodeId N) {
           return !isUnderAll(User, N) || !isInLoopOf(User, N);
         }))
-      Error(User, "its proof takes two sizes to be equal since '" +
+      Error(User, "its proof assumes that two sizes are equal because '" +
                       G.name(Says.front()) +
-                      "' states it, which may not run when this node does");
+                      "' requires this, but this node may run without that op");
 }
 
 } // namespace

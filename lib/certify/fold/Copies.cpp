@@ -217,7 +217,7 @@ void CopyChecker::checkClass(const CopyGroup &Gr, NodeId N, int Replica) {
     std::string Base = "loc:@" + Its.Base;
     if (I != NoNode && (!Was || !is_contained(*Was, StringRef(Base))) &&
         !takesMemoryOf(N, With))
-      error(N, "is not colocated with '" + Entry + "' in the input");
+      error(N, "is colocated with '" + Entry + "', but not in the input");
     else if (Its.Replica >= 0 && Its.Replica != Replica)
       error(N, "is colocated with '" + Entry + "', of another replica");
     else
@@ -267,7 +267,8 @@ void CopyChecker::checkPlace(NodeId N) {
       continue;
     error(N, StringRef("uses ") +
                  (isVariableOp(L.opName(Var)) ? "the variable '" : "'") +
-                 L.name(Var) + "' in place, which is on " + L.device(Var));
+                 L.name(Var) + "' in place but is not on its device " +
+                 L.device(Var));
   }
 }
 
@@ -280,14 +281,13 @@ void CopyChecker::checkState(const CopyGroup &Gr, NodeId N, int Replica) {
   auto [It, New] =
       States.try_emplace({L.device(N).str(), stateName(L, N)}, Was);
   if (!New && It->second != Was)
-    error(N, "is the same " + L.opName(N) +
-                 " as another, by its device and "
-                 "name");
+    error(N, "has the device and resource name of another " + L.opName(N) +
+                 ", so both are one resource");
   StringRef Shared = L.stringAttr(N, "shared_name").value_or("");
   if (Shared.starts_with("_") &&
       (I == NoNode || In.stringAttr(I, "shared_name") != Shared))
-    error(N, "has a shared_name that starts with '_', which TensorFlow keeps "
-             "for itself");
+    error(N,
+          "has a shared_name that starts with '_', which TensorFlow reserves");
 }
 
 bool CopyChecker::run() {

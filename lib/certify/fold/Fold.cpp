@@ -127,7 +127,8 @@ bool Folder::group() {
         continue;
       Auxiliary[Part] = true;
       if (!L.controlInputs(Part).empty())
-        return error(Part, "is a part of '" + L.name(N) + "' and waits for '" +
+        return error(Part, "is a part of '" + L.name(N) +
+                               "' and must not wait for '" +
                                L.name(L.controlInputs(Part)[0].Node) + "'");
     }
   }
@@ -184,7 +185,7 @@ void Folder::takeFrame(const Group &Gr) {
     if (Frame.consume_front((Word + Twine(R) + "/").str()))
       P->setStringAttr(Gr.Program, "frame_name", Frame);
     else
-      error(Gr.Copies[R], "enters the loop of another replica");
+      error(Gr.Copies[R], "enters a frame that does not belong to its replica");
   }
 }
 
@@ -282,7 +283,8 @@ bool Folder::source(Endpoint E, NodeId User, unsigned Replica, bool Once,
   if (Once && !E.isControl()) {
     // An unreplicated node reads copy 0 of a replicated value.
     if (ReplicaOf[E.Node] != 0)
-      return error(User, "is unreplicated but reads '" + L.name(E.Node) + "'");
+      return error(User, "is unreplicated but reads '" + L.name(E.Node) +
+                             "', which is not the copy of replica 0");
     if (From.Pick == NoNode) {
       From.Pick =
           P->addNode(P->uniqueName(P->name(From.Program).str() + "/pick"),

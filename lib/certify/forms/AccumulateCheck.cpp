@@ -51,20 +51,23 @@ static void checkAccumulate(Comparison &C, const ProgramFacts & /*Facts*/,
           return isAccumulatorPart(G, U.User, op::AccumulatorTakeGradient) &&
                  putOf(G, U.User) != NoNode;
         }))
-      C.error(N, "is an accumulator without exactly one apply per replica and "
-                 "one take");
+      C.error(N, "is an accumulator that does not have exactly one "
+                 "AccumulatorApplyGradient per replica and one "
+                 "AccumulatorTakeGradient");
   } else if (Op == op::AccumulatorTakeGradient) {
     NodeId Put = putOf(G, N);
     if (!Once || Put == NoNode)
-      return C.error(N, "takes from an accumulator that other nodes use");
+      return C.error(
+          N, "takes the sum of an accumulator that other nodes also use");
     NodeId Acc = G.input(N, 0).Node;
     if (!isNumber(G, G.input(N, 1), DT_INT32, C.Replicas))
       C.error(N, "has a num_required that is not the number of replicas");
     if (G.controlInputs(N).size() != 1 || G.controlInputs(N)[0].Node != Put)
-      C.error(N, "takes and does not wait for the applies of the replicas");
+      C.error(N, "takes the sum of an accumulator but does not wait for the "
+                 "AccumulatorApplyGradient of each replica");
     auto Type = G.typeAttr(N, "dtype");
     if (Type != G.typeAttr(Put, "dtype") || Type != G.typeAttr(Acc, "dtype"))
-      C.error(N, "takes a different type than is applied");
+      C.error(N, "takes a type other than that of the applied gradients");
   } else if (Op == op::AccumulatorApplyGradient) {
     if (Once || This.NumData != 3 ||
         G.node(G.input(N, 2).Node).Count != Copies::PerReplica)
@@ -72,10 +75,10 @@ static void checkAccumulate(Comparison &C, const ProgramFacts & /*Facts*/,
     // An accumulator drops a value whose step is older than its own.
     if (!isNumber(G, G.input(N, 1), DT_INT64,
                   std::numeric_limits<int64_t>::max()))
-      C.error(N, "applies with a local_step that may be stale");
+      C.error(N, "applies a gradient with a local_step that may be stale");
     for (Endpoint E : G.controlInputs(N))
       if (!isAccumulatorPart(G, E.Node, op::NoOp))
-        C.error(N, "applies and waits for '" + G.name(E.Node) +
+        C.error(N, "applies a gradient and waits for '" + G.name(E.Node) +
                        "', on which its value does not depend");
     // Otherwise a failed run would leave values of some replicas to the next.
     if (none_of(G.controlInputs(N), [&](Endpoint E) {
@@ -83,7 +86,8 @@ static void checkAccumulate(Comparison &C, const ProgramFacts & /*Facts*/,
                  is_contained(G.controlInputs(E.Node),
                               Endpoint{G.input(N, 2).Node, ControlPort});
         }))
-      C.error(N, "applies before the gradients of all replicas exist");
+      C.error(N, "applies its gradient before the gradients of all replicas "
+                 "are computed");
   } else if (Op == op::NoOp) {
     for (Endpoint E : G.inputs(N))
       if (!G.anyUse(N, [&](Use U) {
@@ -91,7 +95,8 @@ static void checkAccumulate(Comparison &C, const ProgramFacts & /*Facts*/,
                    G.node(U.User).NumData == 3 &&
                    G.input(U.User, 2).Node == E.Node;
           }))
-        C.error(N, "waits for '" + G.name(E.Node) + "', which is not applied");
+        C.error(N, "waits for '" + G.name(E.Node) +
+                       "', which is not a gradient that is applied");
   } else if (Op != op::Const || !Once || This.NumInputs != 0) {
     C.mismatch(N);
   }

@@ -33,7 +33,7 @@ static void checkAgain(Comparison &C, const ProgramFacts & /*Facts*/,
       traitsOf(Op) & (trait::Draws | trait::Opaque))
     return C.mismatch(N);
   if (!C.AgainOf.contains(N))
-    C.error(N, "does not say which node of the input it is once more");
+    C.error(N, "does not name the node of the input that it recomputes");
 }
 
 static bool recognizeAgain(const LoweredFile &File, NodeId N) {

@@ -63,7 +63,7 @@ static StringRef assignFault(const Graph &G, NodeId N) {
   return Var != NoNode &&
                  (clearsResidual(G, N) || isLoss(G, G.input(N, 1).Node, Var))
              ? ""
-             : "gives a residual a value other than the rounding error";
+             : "assigns a value other than the rounding error to a residual";
 }
 
 static StringRef fault(const Comparison &C, NodeId N) {
@@ -91,7 +91,7 @@ static StringRef fault(const Comparison &C, NodeId N) {
   if (isCompressPart(G, N, op::Sub))
     return isLoss(G, N, addedResidual(G, G.input(N, 0).Node))
                ? ""
-               : "is not the rounding error";
+               : "does not compute the rounding error";
   return isCompressPart(G, N, op::Const) ? "" : "is not part of a compression";
 }
 

@@ -51,7 +51,9 @@ static void checkForward(Comparison &C, const ProgramFacts &Facts, NodeId N) {
   checkWaits(C, N);
   if ((Op == OpKind::FromReplicas || Op == OpKind::Reduce) &&
       !isCombine(G.stringAttr(N, CombineAttr).value_or("")))
-    C.error(N, "does not say how the values of the replicas are combined");
+    C.error(
+        N,
+        "does not name the operation that combines the values of the replicas");
   if (Op != OpKind::ToReplicas)
     return;
   auto Shape = Facts.Dims.shape(G.input(N, 0));

@@ -89,7 +89,7 @@ static StringRef splitFault(const Comparison &C, const DimAnalysis &Dims,
     Endpoint Source =
         isPack(G, Flat.Node, op::Reshape) ? G.input(Flat.Node, 0) : Flat;
     if (staticElements(Dims, Source) != Sizes->Ints[I])
-      return "has different sizes than what was packed";
+      return "has different sizes than the packed tensors";
   }
   return "";
 }
@@ -122,14 +122,14 @@ static StringRef fault(const Comparison &C, const DimAnalysis &Dims, NodeId N) {
     auto Shape = vectorAt(G, N, 1);
     return Shape && Shape->Ints == ArrayRef<int64_t>{-1}
                ? ""
-               : "does not flatten what is packed";
+               : "does not flatten the tensor to be packed";
   }
   Endpoint Source = unpacked(C, {N, 0});
   if (Source.Node == NoNode)
     return "unpacks a tensor that was not packed";
   return restoresShape(G, Dims, N, Source)
              ? ""
-             : "has a different shape than what was packed";
+             : "has a different shape than the packed tensor";
 }
 
 static void checkPack(Comparison &C, const ProgramFacts &Facts, NodeId N) {

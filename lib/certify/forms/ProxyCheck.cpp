@@ -145,7 +145,7 @@ void ProxyCheck::checkRefresh(const ProgramFacts &Facts, const Proxy &P,
       !Parts.contains(W.Node) || G.node(W.Node).Count != Copies::Once ||
       !G.isOp(W.Node, IsHandle ? op::ReadVariableOp : op::Identity) ||
       G.input(W.Node, 0) != Endpoint{P.Var, 0} || G.node(W.Node).NumInputs != 2)
-    return C.error(F, "refreshes a proxy and does not take the value of '" +
+    return C.error(F, "refreshes a proxy, but not with the value of '" +
                           G.name(P.Var) + "' after an update");
   NodeId U = G.input(W.Node, 1).Node;
   UpdateDef Def = Facts.Vars.update(G, U);
@@ -158,7 +158,7 @@ void ProxyCheck::checkRefresh(const ProgramFacts &Facts, const Proxy &P,
   for (Endpoint E : G.controlInputs(F))
     if (!is_contained(P.Reads, E.Node))
       C.error(F, "refreshes a proxy and waits for '" + G.name(E.Node) +
-                     "', which does not read it");
+                     "', which does not read that proxy");
   if (G.anyUse(W.Node, [&](Use Of) { return Of.Index != 1 || Of.User != F; }))
     C.error(W.Node, "is read by a node other than the refresh of a proxy");
 }
@@ -177,18 +177,19 @@ void ProxyCheck::checkUpdate(const Proxy &P, NodeId U, NodeId F) const {
   if (Gate == NoNode)
     return C.error(U,
                    "updates '" + G.name(P.Var) +
-                       "', and nothing waits for the refresh of its proxies");
+                       "', but no node waits for the refresh of its proxies");
   bool IsRef = G.isOp(Gate, op::Identity);
   if (G.node(Gate).Count != Copies::Once || G.node(Gate).NumData != IsRef ||
       (IsRef && G.input(Gate, 0) != Endpoint{U, 0}) ||
       G.controlInputs(Gate).size() != 1 || G.input(Gate, IsRef).Node != F)
-    C.error(Gate, "stands for '" + originName(G, U) +
-                      "' and waits for a node other than its refresh");
+    C.error(Gate,
+            "takes the place of the update '" + originName(G, U) +
+                "' but waits for a node other than the refresh of the proxies");
   G.forEachUse(U, [&](Use Of) {
     if (Of.User != W && Of.User != Gate)
       C.error(Of.User,
-              "comes after '" + originName(G, U) +
-                  "' and does not wait for the refresh of its proxies");
+              "uses the update '" + originName(G, U) +
+                  "' but does not wait for the refresh of the proxies");
   });
 }
 
@@ -206,7 +207,7 @@ void ProxyCheck::checkReads(const ProgramFacts &Facts, const Proxy &P,
                           "' and neither reads nor refreshes it");
     else if (LooksUp && !Facts.Types.type({U.User, 0}).isSharded())
       C.error(U.User, "looks up rows in the proxy of '" + G.name(P.Var) +
-                          "' that are not part of the batch");
+                          "', but its result is not sharded");
   }
   for (NodeId R : P.Reads) {
     if (G.node(R).Count != Copies::PerReplica || G.node(R).NumInputs != 1 ||
@@ -219,8 +220,8 @@ void ProxyCheck::checkReads(const ProgramFacts &Facts, const Proxy &P,
     for (auto [U, F] : RefreshOf)
       if (!is_contained(G.controlInputs(F), Endpoint{R, ControlPort}) &&
           readsBefore(InputOf[P.Var], InputOf[U]))
-        C.error(F, "refreshes a proxy and does not wait for '" + G.name(R) +
-                       "', which reads it before");
+        C.error(F, "refreshes a proxy but does not wait for '" + G.name(R) +
+                       "', which must read the value before the update");
   }
 }
 
@@ -249,7 +250,8 @@ void ProxyCheck::checkLookups(const ProgramFacts &Facts) const {
   markAfter(G, Updates, After);
   for (NodeId N : Lookups)
     if (After[N])
-      C.error(N, "looks up rows in a proxy and comes after an update");
+      C.error(N, "looks up rows in a proxy after an update of its variable, "
+                 "but must look them up in the variable");
 }
 
 void ProxyCheck::check(const ProgramFacts &Facts) const {
@@ -299,9 +301,10 @@ void ProxyCheck::check(const ProgramFacts &Facts) const {
     if (C.Errors != First)
       continue;
     if (!areOrdered(G, Changes, [&](NodeId U) { return Gates[U]; }))
-      C.error(P.Node, "a run may update '" + G.name(P.Var) +
-                          "' twice in any order, and refresh its proxies in a "
-                          "different order");
+      C.error(
+          P.Node,
+          "a run may update '" + G.name(P.Var) +
+              "' twice in one order and refresh its proxies in another order");
     checkReads(Facts, P, RefreshOf);
   }
   checkLookups(Facts);

@@ -322,8 +322,8 @@ void PartitionChecker::checkUpdate(NodeId I, NodeId P) {
                   : std::nullopt;
   if (Joins && (!Axis || Axis->size() != 1 ||
                 (*Axis)[0] != static_cast<int64_t>(C.Axis)))
-    return error(P, "does not stand for updates of all parts of '" +
-                        In.name(C.Var) + "'");
+    return error(P, "does not concatenate the updated parts of '" +
+                        In.name(C.Var) + "' along its partitioned axis");
   SmallBitVector Has(C.Parts.size());
   bool Good = true;
   for (Endpoint E : Updates) {
@@ -334,7 +334,7 @@ void PartitionChecker::checkUpdate(NodeId I, NodeId P) {
     if (!X || X->Kind != PartTerm::Handle ||
         X->E != firstAlias(In.inputs(I)[0]) || Has.test(X->Index) ||
         (Joins && X->Index != Has.count())) {
-      error(E.Node, "is not the one update of a part that belongs to '" +
+      error(E.Node, "is not the only op that updates its part in place of '" +
                         In.name(I) + "'");
       continue;
     }
@@ -385,7 +385,8 @@ bool PartitionChecker::checkPartUpdate(NodeId I, NodeId U,
   if (!sameAttrs(In.attrBytes(I), U))
     return Fail("its attributes are not those of '" + In.name(I) + "'");
   if (waitsOf(U) != waitsOfInput(I))
-    return Fail("does not wait for what '" + In.name(I) + "' waits for");
+    return Fail("does not have the control dependencies of '" + In.name(I) +
+                "'");
   ArrayRef<Endpoint> Was = In.inputs(I);
   Endpoint Ids = Def.Indices >= 0 ? resolve(Was[Def.Indices]) : Endpoint();
   for (unsigned K = 0; K < In.numData(I); ++K) {
@@ -424,9 +425,9 @@ bool PartitionChecker::checkPartUpdate(NodeId I, NodeId U,
              X.Total == C.Shape[C.Axis] && (Def.Indices < 0 || C.Axis != 0);
     }
     if (!Good)
-      return Fail("its input " + Twine(K) + " is not what part " +
-                  Twine(Index) + " of '" + In.name(C.Var) + "' gets from '" +
-                  In.name(I) + "'");
+      return Fail("its input " + Twine(K) + " is not the value that part " +
+                  Twine(Index) + " of '" + In.name(C.Var) +
+                  "' needs for the update '" + In.name(I) + "'");
   }
   return true;
 }
@@ -459,7 +460,7 @@ void PartitionChecker::compare(NodeId I, NodeId P) {
   const OpDef *Def = findOp(Op);
   auto Must = [&](bool Good) {
     if (!Good)
-      error(P, "does not have the value of the node of the input");
+      error(P, "does not have the value of this node in the input");
   };
   if (C && Def && Def->update().NumVars > 0)
     return checkUpdate(I, P);
@@ -510,7 +511,8 @@ bool PartitionChecker::run() {
                  (!Def->isStateful() || Def->readsVariable()) &&
                  !isVariableOp(G.opName(P));
     if (!Looks)
-      error(P, "is neither a node of the input nor part of what replaces one");
+      error(P, "is neither a node of the input nor part of the replacement of "
+               "such a node");
   }
   return Errors == 0;
 }

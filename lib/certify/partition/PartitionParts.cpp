@@ -123,7 +123,8 @@ bool PartitionTerms::findParts() {
     auto Spec = SliceSpec::parse(Rest);
     auto Own = G.shapeAttr(P, "shape");
     if (It == Vars.end() || !Spec || PartsOf[It->second] != NoNode) {
-      error(P, "is not a slice of a variable of the input that is not there");
+      error(P, "its attribute _graft_slice is not a slice of a variable that "
+               "parts replace");
       continue;
     }
     NodeId Var = It->second;
@@ -162,7 +163,8 @@ bool PartitionTerms::findParts() {
       C.Parts.push_back(P.Node);
     }
     if (!Good || Next != C.Shape[C.Axis])
-      error(In.name(Var), "its parts do not make up the variable");
+      error(In.name(Var),
+            "its parts do not cover the variable without gaps and overlaps");
     CutIndex[Var] = static_cast<unsigned>(Cuts.size() - 1);
   }
   return Errors == 0;

@@ -217,8 +217,8 @@ bool Spreader::checkTwins() {
     if (File.role(N) == TpuRole::Outside &&
         After[N] == (OfRead | OfComputation))
       return error(N, "takes a value of a variable that the computation reads, "
-                      "and waits for the computation, so that it may be read "
-                      "after an update");
+                      "too, but waits for the computation, so the value may be "
+                      "read after an update");
   }
   return true;
 }
@@ -240,7 +240,8 @@ void Spreader::makeMember(NodeId N) {
     if (L->find(Name) != NoNode ||
         (Other != NoNode && Other != N && File.role(Other) != TpuRole::Run &&
          !isPassed(Other))) {
-      error(N, "has copies, and '" + Name + "' is the name of another node");
+      error(N, "needs a copy with the name '" + Name +
+                   "', which another node has");
       return;
     }
     NodeId Copy = L->addNode(Name, F.opName(N), {}, NoNode);
@@ -413,7 +414,8 @@ void Spreader::take(NodeId N, Endpoint E, unsigned Replica,
                     std::vector<Endpoint> &Inputs) {
   Endpoint To = source({E.Node, E.isControl() ? 0 : E.Port}, Replica);
   if (To.Node == NoNode)
-    error(N, "takes '" + F.name(E.Node) + "', which has no meaning there");
+    error(N, "depends on '" + F.name(E.Node) +
+                 "', which has no counterpart in the graph of all replicas");
   else
     Inputs.push_back({To.Node, E.isControl() ? ControlPort : To.Port});
 }
@@ -448,7 +450,8 @@ void Spreader::addControls(NodeId N, unsigned Replica,
     if (File.role(To) == TpuRole::Input)
       To = File.operand(To, Replica).Node;
     if (File.role(To) == TpuRole::Shard || File.role(To) == TpuRole::Output)
-      error(N, "waits for a tensor of the computation, and not for all of it");
+      error(N, "waits for a result of the computation, not for the whole "
+               "computation");
     else
       take(N, {To, ControlPort}, Replica, Inputs);
   }
@@ -497,7 +500,8 @@ bool Spreader::addRun(NodeId N, std::vector<Endpoint> &Inputs) {
                  return MemberOf.contains(In.name(E.Node));
                });
   if (!Waits)
-    return error(N, "runs the computation, and no part of it in the input");
+    return error(
+        N, "waits for the computation, but for none of its ops in the input");
   std::vector<Endpoint> Own;
   for (Endpoint E : F.controlInputs(N))
     if (!File.runsComputation(E.Node))

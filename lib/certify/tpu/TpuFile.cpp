@@ -48,8 +48,8 @@ bool TpuFile::findMetadata() {
     if (!G.isLive(N) || !G.isOp(N, op::TPUReplicateMetadata))
       continue;
     if (Metadata != NoNode)
-      return error(N, "is a second TPU computation, and only a graph of one is "
-                      "certified");
+      return error(N, "is a second TPU computation; only a graph of one TPU "
+                      "computation is certified");
     Metadata = N;
   }
   return checkMetadata();
@@ -72,22 +72,26 @@ bool TpuFile::checkMetadata() {
   }
   int64_t Number = G.intAttr(Metadata, "num_replicas").value_or(0);
   if (Number < 1 || Number > G.size())
-    return error(Metadata, "has a num_replicas that cannot be");
+    return error(Metadata, "has a num_replicas that is less than 1 or more "
+                           "than the nodes of the graph");
   if (G.intAttr(Metadata, "num_cores_per_replica").value_or(1) != 1)
-    return error(Metadata, "has replicas of several cores, which is not "
-                           "certified");
+    return error(
+        Metadata,
+        "has a num_cores_per_replica other than 1, which is not certified");
   if (!G.dataInputs(Metadata).empty() || G.inputs(Metadata).size() != 1)
-    return error(Metadata, "does not wait for the pivot of its computation "
-                           "alone");
+    return error(Metadata, "does not have the control dependency on the pivot "
+                           "of its computation as its only input");
   Replicas = static_cast<unsigned>(Number);
   Pivot = G.input(Metadata, 0).Node;
   Cluster = G.stringAttr(Metadata, ClusterAttr).value_or("");
   if (Cluster.empty())
-    return error(Metadata, "does not name its computation");
+    return error(
+        Metadata,
+        "has no attribute _tpu_replicate with the name of its computation");
   if (!G.isOp(Pivot, op::NoOp) || G.stringAttr(Pivot, PivotAttr) != Cluster ||
       !G.inputs(Pivot).empty())
-    return error(Pivot, "is waited for by the computation and is not its "
-                        "pivot");
+    return error(Pivot, "is the control input of the TPUReplicateMetadata, but "
+                        "not the pivot of the computation");
   return true;
 }
 
@@ -108,7 +112,8 @@ bool TpuFile::findRoles() {
     else if (auto Status = G.stringAttr(N, StatusAttr)) {
       if (*Status != Cluster || G.hasUses(N) ||
           !(G.isOp(N, op::TPUCompilationResult) || G.isOp(N, op::NoOp)))
-        return error(N, "is not the status of the computation");
+        return error(N, "has a _tpu_compilation_status but is not the "
+                        "compilation status of the computation");
       Roles[N] = TpuRole::Status;
     } else if (Its) {
       if (*Its != Cluster)
@@ -120,7 +125,8 @@ bool TpuFile::findRoles() {
                                                 : TpuRole::Member;
     } else if (G.hasAttr(N, HostAttr) || G.hasAttr(N, PivotAttr) ||
                G.opName(N).starts_with("TPU") || G.isOp(N, op::CrossReplicaSum))
-      return error(N, "is of a TPU computation, and does not say of which");
+      return error(N, "belongs to a TPU computation, but has no attribute "
+                      "_tpu_replicate with its name");
   }
   return true;
 }
@@ -155,7 +161,7 @@ bool TpuFile::waitsOnlyFor(NodeId N, NodeId For) {
   for (Endpoint E : G.controlInputs(N))
     if (E.Node != For)
       return error(N, "waits for '" + G.name(E.Node) +
-                          "', which nothing of its kind does");
+                          "', for which an op of its kind must not wait");
   return true;
 }
 
@@ -174,7 +180,8 @@ bool TpuFile::checkInput(NodeId N) {
     return error(N, "does not have one input for each replica");
   if (G.boolAttr(N, "is_mirrored_variable").value_or(false) !=
       (G.typeAttr(N, "T") == DT_RESOURCE))
-    return error(N, "is_mirrored_variable does not say what the inputs are");
+    return error(N, "has an is_mirrored_variable that does not match the type "
+                    "of its inputs");
   if (G.anyUse(N, [&](Use U) { return !isMember(U.User) || !G.isData(U); }))
     return error(N, "is used outside of the computation");
   return waitsOnlyFor(N, Metadata);
@@ -184,12 +191,12 @@ bool TpuFile::checkOutput(NodeId N) {
   if (G.intAttr(N, "num_replicas") != Replicas)
     return error(N, "does not have one output for each replica");
   if (G.node(N).NumData != 1 || !isMember(G.input(N, 0).Node))
-    return error(N, "does not give a tensor of the computation");
+    return error(N, "does not take exactly one tensor of the computation");
   if (G.anyUse(N, [&](Use U) {
         return !G.isData(U) || isMember(U.User) || G.input(U).Port >= Replicas;
       }))
-    return error(N, "is used in the computation, waited for, or has an output "
-                    "for a replica that does not exist");
+    return error(N, "is used in the computation, as a control input, or at an "
+                    "output for a replica that does not exist");
   return waitsOnlyFor(N, NoNode);
 }
 
@@ -216,8 +223,9 @@ bool TpuFile::checkMember(NodeId N) {
         From == TpuRole::Start ||
         (Data && (From == TpuRole::Metadata || From == TpuRole::Pivot)) ||
         (!Data && From == TpuRole::Input))
-      return error(N, "is in the computation and takes '" + G.name(E.Node) +
-                          "', which is behind or around it");
+      return error(N, "is in the computation but depends on '" +
+                          G.name(E.Node) +
+                          "', which follows or wraps the computation");
   }
   // A stateless op has the same value wherever it runs.
   auto Device = DeviceName::parse(G.device(N));
@@ -225,12 +233,12 @@ bool TpuFile::checkMember(NodeId N) {
   if ((!Def || Def->isStateful()) &&
       (!Device || !(Device->Type.empty() || Device->Type == "CPU" ||
                     Device->Type == "TPU_REPLICATED_CORE")))
-    return error(N, "is in the computation and on " + G.device(N));
+    return error(N, "is in the computation but on the device " + G.device(N));
   if (Replicas > 1 && isRandomOp(G.opName(N)) &&
       (G.intAttr(N, "seed").value_or(0) != 0 ||
        G.intAttr(N, "seed2").value_or(0) != 0))
-    return error(N, "draws with a seed, and whether the replicas of a TPU draw "
-                    "different numbers with it is not known");
+    return error(N, "draws random numbers with a seed, and the replicas of a "
+                    "TPU may draw the same numbers with it");
   return Roles[N] != TpuRole::Sum || checkSum(N);
 }
 
@@ -240,8 +248,9 @@ bool TpuFile::checkOutside(NodeId N) {
     if (E.isControl() ? From == TpuRole::Pivot || From == TpuRole::Metadata ||
                             From == TpuRole::Status
                       : isMember(E.Node))
-      return error(N, "takes '" + G.name(E.Node) +
-                          "' of the computation, but stands outside");
+      return error(N,
+                   "is outside of the computation but depends on its node '" +
+                       G.name(E.Node) + "'");
   }
   return true;
 }
@@ -291,8 +300,8 @@ bool TpuFile::isWhole() {
     Work.pop_back();
     for (Endpoint E : G.inputs(N)) {
       if (isMember(E.Node) || Roles[E.Node] == TpuRole::Output)
-        return error(N, "stands between two parts of the computation, which "
-                        "runs as a whole");
+        return error(N, "is outside of the computation and between two of its "
+                        "ops, but the computation runs as a whole");
       Add(E.Node);
     }
   }
@@ -312,9 +321,9 @@ bool TpuFile::isInNoBranch() {
     for (Endpoint E : G.inputs(N))
       if ((!isMember(E.Node) || Roles[N] == TpuRole::Output) &&
           !(E.isControl() ? Branches.of(E.Node) : Branches.choices(E)).empty())
-        return error(N, "takes '" + G.name(E.Node) +
-                            "' over the border of the computation, which has "
-                            "no value where its branch is not taken");
+        return error(N, "depends across the border of the computation on '" +
+                            G.name(E.Node) +
+                            "', which has no value if its branch is not taken");
   }
   return true;
 }
@@ -328,7 +337,8 @@ bool TpuFile::read() {
       return false;
   // Without an input, all replicas would compute the same.
   if (Replicas > 1 && !is_contained(Roles, TpuRole::Input))
-    return error(Metadata, "has replicas that all take the same");
+    return error(Metadata, "has several replicas but no TPUReplicatedInput, so "
+                           "all replicas compute the same");
   return isWhole() && isInNoBranch();
 }
 

@@ -94,11 +94,11 @@ bool AsyncChecker::order() {
   for (const Graph *G : Given) {
     std::optional<Stamp> Its = stampOf(*G);
     if (!Its)
-      return fails("some of the files are of workers that do not wait and "
-                   "others are not: they are not of one step");
+      return fails("some files are of asynchronous workers and others are not; "
+                   "give the files of one step");
     if (Its->Workers != static_cast<int64_t>(Given.size()))
-      return fails(formatv("there are {0} files, and they are of {1} workers: "
-                           "give all of them",
+      return fails(formatv("there are {0} files of a step with {1} workers; "
+                           "give one file of each worker",
                            Given.size(), Its->Workers));
     if (Its->Worker < 0 || Its->Worker >= Its->Workers ||
         Files[static_cast<size_t>(Its->Worker)])
@@ -113,8 +113,7 @@ bool AsyncChecker::order() {
 /// Replaces the files by graphs in which no worker waits for others.
 bool AsyncChecker::withoutBounds() {
   if (Ahead < 0)
-    return fails("the files are of workers that may be less than no step "
-                 "ahead");
+    return fails("the staleness bound in the files is negative");
   // A single worker cannot be ahead of another.
   if (Ahead == 0 || Files.size() == 1)
     return true;
@@ -143,22 +142,24 @@ bool AsyncChecker::checkVariables() {
       bool Own = Names.Local.contains(G.name(Var));
       if (!isPart(G, Var, Own ? part::Local : part::Shared))
         Good = error(F, Var,
-                     Own ? "is a variable of each worker, and not one of all"
-                         : "is a variable of all workers, and not one of each");
+                     Own ? "must be a local variable of each worker, but the "
+                           "file does not mark it as local"
+                         : "must be a variable that all workers share, but the "
+                           "file does not mark it as shared");
       if (G.intAttr(Var, WorkerAttr) != F ||
           G.intAttr(Var, WorkersAttr) != static_cast<int64_t>(Files.size()))
-        Good = error(F, Var, "is of the file of another worker");
+        Good = error(F, Var, "is marked as part of the file of another worker");
       if (G.intAttr(Var, StalenessAttr).value_or(0) != Ahead)
         Good = error(F, Var,
-                     formatv("is of workers that may be another number of "
-                             "steps ahead than {0}",
+                     formatv("has another staleness bound than {0}, that of "
+                             "the chief",
                              Ahead));
       // Without a task, each worker would have it on its own task.
       if (auto On = DeviceName::parse(G.device(Var));
           !Own && (!On || On->Job.empty() || !On->Task))
         Good = error(F, Var,
-                     "is a variable of all workers, and its device is that of "
-                     "no task");
+                     "is a variable that all workers share, but its device "
+                     "does not name a job and a task");
     }
   }
   return Good;
@@ -172,7 +173,7 @@ bool AsyncChecker::compareAttrs(unsigned File, NodeId N, NodeId With) {
                 Chief.intAttr(With, "seed2").value_or(0) != 0);
   if (Draws &&
       G.intAttr(N, "seed2") != Chief.intAttr(With, "seed2").value_or(0) + File)
-    return error(File, N, "does not draw by the seed of this worker");
+    return error(File, N, "does not draw with the random seed of this worker");
   auto IsOpen = [&](StringRef Key) {
     return Key == WorkerAttr || Key == "_class" || Key == "_output_shapes" ||
            (Draws && Key == "seed2");
@@ -196,15 +197,15 @@ bool AsyncChecker::compareDevice(unsigned File, NodeId N, NodeId With,
     return !isVariableOp(Files[0]->opName(With)) ||
            !isPart(*Files[0], With, part::Local) ||
            error(File, N,
-                 "is the variable of the chief, and each worker has "
-                 "its own");
+                 "is a local variable of this worker, but is on the "
+                 "device of the chief");
   if (Shared)
     return error(File, N,
-                 "is on another device than the variable of all: " + Was);
+                 "is not on the device of the shared variable: " + Was);
   auto Here = DeviceName::parse(Is), There = DeviceName::parse(Was);
   if (!Here || !There || Here->Job.empty() || There->Job.empty() ||
       Here->Type != There->Type || Here->Index != There->Index)
-    return error(File, N, "is on another device than that of the chief");
+    return error(File, N, "is on another device than in the file of the chief");
   // The first device that differs tells the task of a worker.
   for (auto [Worker, At] : {std::pair(0U, &*There), std::pair(File, &*Here)}) {
     Task Its{At->Job, At->Task.value_or(0)};
@@ -232,7 +233,7 @@ bool AsyncChecker::compareWithChief(unsigned File) {
       continue;
     }
     if (G.opName(N) != Chief.opName(With)) {
-      Good = error(File, N, "is another op than that of the chief");
+      Good = error(File, N, "is another op than in the file of the chief");
       continue;
     }
     bool Same =
@@ -242,7 +243,7 @@ bool AsyncChecker::compareWithChief(unsigned File) {
           return A.Port == B.Port && G.name(A.Node) == Chief.name(B.Node);
         });
     if (!Same)
-      Good = error(File, N, "has other inputs than that of the chief");
+      Good = error(File, N, "has other inputs than in the file of the chief");
     // A node that uses a variable in place is on the device of the variable.
     bool Shared = isVariableOp(Chief.opName(With)) && isShared(Chief, With);
     for (unsigned I = 0; I < Chief.node(With).NumData; ++I)
@@ -262,7 +263,7 @@ bool AsyncChecker::withoutLock(NodeId N) {
   bool CanLock = Def && Def->attr("use_locking");
   if (CanLock && Chief.boolAttr(N, "use_locking") != true)
     return error(0, N,
-                 "is not made under the lock of its variable, so the update of "
+                 "does not take the lock of its variable, so an update of "
                  "another worker may be lost");
   if (Was == NoNode)
     return true;
@@ -277,7 +278,7 @@ bool AsyncChecker::withoutLock(NodeId N) {
         L->setAttr(N, "use_locking", *Value);
     } else if (Op.starts_with("ResourceScatter")) {
       Diags.unproved("asynchronous", Chief.name(N),
-                     "is not made under the lock of its variable, so the "
+                     "does not take the lock of its variable, so an "
                      "update of another worker may be lost");
     }
     return true;
@@ -292,7 +293,7 @@ bool AsyncChecker::withoutLock(NodeId N) {
       constScalar(Chief, Chief.input(Column.Node, 1).Node) != -1.0 ||
       Chief.boolAttr(N, "use_locking") != true ||
       !Chief.controlInputs(Column.Node).empty())
-    return error(0, N, "does not write the rows that the input does");
+    return error(0, N, "does not write the same rows as in the input");
   NodeId Axis = Chief.input(Column.Node, 1).Node;
   L->setInput(N, 1, Chief.input(Column.Node, 0));
   L->setOp(N, In.opName(Was));
@@ -335,7 +336,7 @@ std::unique_ptr<Graph> AsyncChecker::run() {
   std::set<Task> Known;
   for (const auto &Its : Tasks)
     if (Its && !Known.insert(*Its).second)
-      Good = fails(formatv("two workers are the task {0} of job '{1}'",
+      Good = fails(formatv("two workers are on task {0} of job '{1}'",
                            Its->second, Its->first));
   return Good && withoutLocks() ? std::move(L) : nullptr;
 }

@@ -88,8 +88,8 @@ bool BoundChecker::findParts() {
           std::pair(part::Gate, &Gate)})
       if (isPart(*G, N, Part)) {
         if (*Of != NoNode)
-          return error(N, "is there twice: '" + G->name(*Of) +
-                              "' is for the same");
+          return error(N, "has the same role in the step counter as '" +
+                              G->name(*Of) + "'");
         *Of = N;
       }
     if (!isPart(*G, N, part::Name))
@@ -103,7 +103,7 @@ bool BoundChecker::findParts() {
     if (Step == NoNode)
       return error(N, "does not count the step that it ends");
     if (G->numOutputs(Step).value_or(0) != G->node(N).NumData)
-      return error(N, "does not have the values of '" + G->name(Step) +
+      return error(N, "does not return the outputs of '" + G->name(Step) +
                           "', the step that it ends");
     if (!Known.insert(Step).second)
       return error(N, "counts a step that is counted already");
@@ -125,8 +125,9 @@ bool BoundChecker::checkPlace() {
               G->device(Steps).str()};
   auto Device = DeviceName::parse(Its.Device);
   if (Its.Name.empty() || !Device || Device->Job.empty() || !Device->Task)
-    return error(Steps, "counts the steps of this worker alone: it needs a "
-                        "shared_name, and a device of one task");
+    return error(Steps, "counts the steps of this worker only; a step counter "
+                        "needs a shared_name and a device with a job and a "
+                        "task");
   if (!At)
     At = Its;
   if (At->Name != Its.Name)
@@ -165,8 +166,7 @@ void BoundChecker::write() {
 
 bool BoundChecker::pair(NodeId Want, NodeId Is) {
   auto Wrong = [&] {
-    return error(Is, "stands where what counts steps and waits has another "
-                     "node");
+    return error(Is, "is in the place of another node of the step counter");
   };
   if (auto It = Stubs.find(Want); It != Stubs.end())
     return It->second == Is || Wrong();
@@ -181,24 +181,24 @@ bool BoundChecker::pair(NodeId Want, NodeId Is) {
 
 bool BoundChecker::compare(NodeId Want, NodeId Is) {
   auto Wrong = [&](const Twine &What) {
-    return error(Is, What + " of what counts steps and waits");
+    return error(Is, What + " for a node of the step counter");
   };
   if (G->opName(Is) != Wanted.opName(Want))
-    return Wrong("is another op than that");
+    return Wrong("is the wrong op");
   if (G->device(Is) != Wanted.device(Want))
-    return Wrong("is on another device than that");
+    return Wrong("is on the wrong device");
   for (const AttrEntry &A : G->attrs(Is))
     if (!sameValue(Wanted.attr(Want, A.Key).value_or(""), A.Value))
-      return Wrong("attribute '" + A.Key + "' is not that");
+      return Wrong("attribute '" + A.Key + "' is wrong");
   for (const AttrEntry &A : Wanted.attrs(Want))
     if (!G->hasAttr(Is, A.Key))
       return Wrong("attribute '" + A.Key + "' is missing");
   if (G->inputs(Is).size() != Wanted.inputs(Want).size())
-    return Wrong("does not have the inputs");
+    return Wrong("has the wrong number of inputs");
   for (unsigned I = 0; I < G->inputs(Is).size(); ++I) {
     Endpoint A = G->input(Is, I), B = Wanted.input(Want, I);
     if (A.Port != B.Port)
-      return Wrong("input '" + G->name(A.Node) + "' is not that");
+      return Wrong("input '" + G->name(A.Node) + "' is wrong");
     if (!pair(B.Node, A.Node))
       return false;
   }
@@ -239,8 +239,7 @@ bool BoundChecker::checkUses() {
         Waiting[Of].insert(G->name(U.User));
       else
         Good = error(U.User, "uses '" + G->name(Of) +
-                                 "', which counts steps and is for nothing "
-                                 "else");
+                                 "', which is only for the step counter");
     });
   return Good;
 }
@@ -262,10 +261,12 @@ bool BoundChecker::checkNames() {
     if (auto List = G->stringListAttr(N, "shared_names"))
       Same |= any_of(*List, IsTaken);
     if (Same)
-      Good = error(N, "has a name of what counts steps: '" + At->Name + "'");
+      Good = error(N, "has a name that belongs to the step counter: '" +
+                          At->Name + "'");
     if ((G->isOp(N, op::Enter) || G->isOp(N, op::RefEnter)) &&
         G->stringAttr(N, "frame_name") == StringRef(Frame))
-      Good = error(N, "is of the loop that waits for other workers");
+      Good =
+          error(N, "enters the frame of the loop that waits for other workers");
   }
   return Good;
 }
@@ -338,10 +339,10 @@ bool BoundChecker::checkSteps() {
                    "writes a gradient and does not wait for other workers",
                    "waits for other workers and writes no gradient");
   Good &= checkSet(Found.Starts, Zeros,
-                   "gives a variable that is trained a first value before "
-                   "steps are counted from zero",
-                   "makes the counts of steps zeros and gives no variable that "
-                   "is trained a first value");
+                   "initializes or restores a trained variable without waiting "
+                   "for the reset of the step counter",
+                   "resets the step counter, but neither initializes nor "
+                   "restores a trained variable");
   for (NodeId N = 0; N < G->size(); ++N) {
     bool IsStep = Found.Runs[N] && !Found.InLoop[N],
          IsCounted = Counted.contains(G->name(N));

@@ -53,32 +53,37 @@ bool WorkersJoin::matchMessages() {
   for (unsigned F = 0; F < Files.size(); ++F) {
     for (auto [I, M] : enumerate(Files[F].Puts))
       if (!PutOf.try_emplace(M.Queue.Name, MessageEnd{F, unsigned(I)}).second)
-        return error(F, M.Node, "a message that is sent twice");
+        return error(F, M.Node, "sends a message that another node sends, too");
     for (auto [I, M] : enumerate(Files[F].Gets))
       if (!GetOf.try_emplace(M.Queue.Name, MessageEnd{F, unsigned(I)}).second)
-        return error(F, M.Node, "a message that is taken twice");
+        return error(F, M.Node,
+                     "receives a message that another node receives, too");
   }
   for (unsigned F = 0; F < Files.size(); ++F) {
     for (const auto &M : Files[F].Puts)
       if (!GetOf.contains(M.Queue.Name))
-        return error(F, M.Node, "no worker takes this message");
+        return error(F, M.Node, "sends a message that no worker receives");
     for (const auto &M : Files[F].Gets) {
       auto It = PutOf.find(M.Queue.Name);
       if (It == PutOf.end())
-        return error(F, M.Node, "no worker sends this message");
+        return error(F, M.Node, "receives a message that no worker sends");
       const WorkerFile &From = Files[It->second.File];
       const WorkerFile::Message &Put = From.Puts[It->second.Index];
       if ((It->second.File == 0) == (F == 0))
-        return error(F, M.Node, "a message that is not from or to the chief");
+        return error(
+            F, M.Node,
+            "receives a message that does not go between the chief and "
+            "another worker");
       if (Put.Queue.Device != M.Queue.Device ||
           Put.Queue.Types != M.Queue.Types)
         return error(F, M.Node,
-                     "takes from another queue than worker " +
-                         Twine(It->second.File) + " puts into");
+                     "receives from another queue than worker " +
+                         Twine(It->second.File) + " sends to");
       unsigned Data = From.G.node(Put.Node).NumData;
       if (Data != M.Queue.Types.size() + 2)
-        return error(It->second.File, Put.Node,
-                     "does not send as many values as the queue has");
+        return error(
+            It->second.File, Put.Node,
+            "does not send as many values as its queue has components");
       for (unsigned I = 2; I < Data; ++I) {
         unsigned Type = From.G.outputType(From.G.input(Put.Node, I));
         if (Type != DT_INVALID &&
@@ -151,7 +156,9 @@ bool WorkersJoin::findFeeds() {
       NodeId N = Files[F].find(Entry.getKey());
       if (N == NoNode || G.intAttr(N, RowsAxisAttr) != Its.Axis) {
         Diags.error(Entry.getKey(),
-                    formatv("worker {0} is not fed rows as others are", F));
+                    formatv("worker {0} is not fed a shard along the same "
+                            "axis as other workers",
+                            F));
         return false;
       }
       unsigned Parts = 1;
@@ -162,7 +169,9 @@ bool WorkersJoin::findFeeds() {
       if (NodeId Split = Its.Local[F]; Split != NoNode) {
         auto Axis = constScalar(G, G.input(Split, 0).Node);
         if (!Axis || *Axis != static_cast<double>(Its.Axis))
-          return error(F, Split, "splits along another axis than it is fed");
+          return error(F, Split,
+                       "splits its feed along another axis than the one that "
+                       "splits the feed among workers");
         Parts =
             static_cast<unsigned>(G.intAttr(Split, "num_split").value_or(0));
       }
@@ -193,7 +202,9 @@ bool WorkersJoin::checkFeedShape(unsigned File, NodeId N, const Feed &F) {
       Was->Dims[F.Axis] > 0) {
     int64_t &Rows = Was->Dims[F.Axis];
     if (Rows % Replicas != 0)
-      return error(File, N, "has rows that replicas cannot share");
+      return error(File, N,
+                   "has a batch size that is not a multiple of the number of "
+                   "replicas");
     Rows = Rows / Replicas * (F.First[File + 1] - F.First[File]);
   }
   bool Same =
@@ -204,7 +215,7 @@ bool WorkersJoin::checkFeedShape(unsigned File, NodeId N, const Feed &F) {
                 all_of(Is->Dims, [](int64_t Size) { return Size < 0; });
   // Both may lack the attribute.
   return Same || IsRank || (!Is && !Was) ||
-         error(File, N, "is not fed its share of the rows");
+         error(File, N, "does not have the shape of the worker's shard");
 }
 
 //===----------------------------------------------------------------------===//
@@ -343,7 +354,7 @@ bool WorkersJoin::compare(unsigned File, NodeId N, NodeId With) {
   if (Again && G.hasAttr(N, "frame_name") &&
       G.stringAttr(N, "frame_name") ==
           StringRef(L->stringAttr(With, "frame_name").value_or("")))
-    return error(File, N, "enters the loop of the node that it repeats");
+    return error(File, N, "enters the same frame as the node that it repeats");
   return true;
 }
 
@@ -357,7 +368,7 @@ bool WorkersJoin::source(unsigned File, NodeId User, Endpoint E,
                          Endpoint &Result, unsigned Depth) {
   const WorkerFile &F = Files[File];
   if (Depth > 64)
-    return error(File, User, "reads what is passed on in a circle");
+    return error(File, User, "reads a value that nodes pass on in a cycle");
   auto Next = [&](unsigned Of, NodeId N, unsigned I) {
     if (I >= Files[Of].G.node(N).NumData)
       return error(Of, N, "lacks an input");
@@ -370,7 +381,9 @@ bool WorkersJoin::source(unsigned File, NodeId User, Endpoint E,
       const Feed &Its = Feeds.find(F.G.name(Rows))->second;
       // With a split of its own, a worker reads only the parts of its rows.
       if (Rows == E.Node && Its.Local[File] != NoNode)
-        return error(File, User, "reads the rows of several replicas");
+        return error(File, User,
+                     "reads the feed of a worker before the split among its "
+                     "replicas");
       Result = {Its.Split, Its.First[File] + E.Port};
       return true;
     }
@@ -379,7 +392,7 @@ bool WorkersJoin::source(unsigned File, NodeId User, Endpoint E,
   case Role::Own: {
     auto It = NodeOf.find(F.originName(E.Node));
     if (It == NodeOf.end())
-      return error(File, E.Node, "repeats a node that is not there");
+      return error(File, E.Node, "repeats a node that is in no file");
     Result = {It->second, E.Port};
     return true;
   }
@@ -389,7 +402,7 @@ bool WorkersJoin::source(unsigned File, NodeId User, Endpoint E,
   case Role::Taken:
   case Role::Given:
     if (!F.G.isOp(E.Node, op::Identity))
-      return error(File, E.Node, "does not pass on a value");
+      return error(File, E.Node, "is no Identity that passes on a value");
     return Next(File, E.Node, 0);
   case Role::Whole: {
     if (!whole(File, E.Node))
@@ -408,7 +421,8 @@ bool WorkersJoin::source(unsigned File, NodeId User, Endpoint E,
   }
   default:
     return error(File, User,
-                 "reads '" + F.G.name(E.Node) + "', which has no value");
+                 "reads '" + F.G.name(E.Node) +
+                     "', which has no value of the step");
   }
 }
 
@@ -416,7 +430,7 @@ bool WorkersJoin::source(unsigned File, NodeId User, Endpoint E,
 bool WorkersJoin::whole(unsigned File, NodeId N) {
   const Graph &G = Files[File].G;
   auto Fails = [&] {
-    return error(File, N, "does not join the rows of a feed in order");
+    return error(File, N, "does not concatenate the shards of a feed in order");
   };
   if (!G.isOp(N, op::ConcatV2) || G.node(N).NumData != Replicas + 1)
     return Fails();
@@ -457,7 +471,7 @@ bool WorkersJoin::control(unsigned File, NodeId User, NodeId N,
   case Role::Branch: {
     auto It = NodeOf.find(F.originName(To));
     if (It == NodeOf.end())
-      return error(Of, To, "repeats a node that is not there");
+      return error(Of, To, "repeats a node that is in no file");
     Result.push_back({It->second, ControlPort});
     return true;
   }
@@ -469,7 +483,8 @@ bool WorkersJoin::control(unsigned File, NodeId User, NodeId N,
     if (F.isNumber(To) || isRows(File, User))
       return true;
     return error(File, User,
-                 "waits for '" + F.G.name(To) + "', which is no part of it");
+                 "waits for '" + F.G.name(To) +
+                     "', which is no node of the step");
   }
 }
 
@@ -480,7 +495,9 @@ bool WorkersJoin::outside(unsigned File, NodeId N,
   const WorkerFile &F = Files[File];
   const Graph &G = F.G;
   auto Fails = [&] {
-    return error(File, N, "is no read of a variable that a loop enters with");
+    return error(File, N,
+                 "does not have the value of a variable that is read before "
+                 "the loop");
   };
   auto Was = G.findEndpoint(G.stringAttr(N, InputAttr).value_or(""));
   if (!G.isOp(N, op::Identity) || !Was || Was->isControl() ||
@@ -553,12 +570,15 @@ bool WorkersJoin::rows(StringRef Name) {
     bool Joins = G.isOp(N, op::ConcatV2);
     if (!isRows(F, N) || !(Joins || G.isOp(N, op::Identity)) ||
         (Axis && G.intAttr(N, RowsAxisAttr) != Axis))
-      return error(F, N, "does not give the rows that others give");
+      return error(F, N,
+                   "does not return rows along the same axis as in other "
+                   "files");
     Axis = G.intAttr(N, RowsAxisAttr).value_or(-1);
     if (Joins) {
       auto Its = constScalar(G, G.dataInputs(N).back().Node);
       if (!Its || *Its != static_cast<double>(*Axis))
-        return error(F, N, "joins rows along another axis");
+        return error(
+            F, N, "concatenates rows along another axis than the batch axis");
     }
     for (Endpoint E : Joins ? G.dataInputs(N).drop_back() : G.dataInputs(N)) {
       Endpoint Part;
@@ -572,7 +592,8 @@ bool WorkersJoin::rows(StringRef Name) {
     Model = F;
   }
   if (!Controls.empty())
-    return error(0, Files.front().find(Name), "waits for something else");
+    return error(0, Files.front().find(Name),
+                 "has a control dependency on a node of the step");
   Inputs.push_back({addConst(Name + "/axis", *Axis, L->device(To)), 0});
   L->setInputs(To, Inputs);
   stamp(To, Files[Model].find(Name), Model);
@@ -644,8 +665,8 @@ bool WorkersJoin::completeWaits() {
   bool Good = true;
   for (auto [N, For] : OpenWaits)
     if (!IsOpen(For)) {
-      Diags.error(L->name(N), ("does not wait for '" + L->name(For) +
-                               "' in the files of all workers")
+      Diags.error(L->name(N), ("waits for '" + L->name(For) +
+                               "' in the files of some workers only")
                                   .str());
       Good = false;
     }
@@ -684,7 +705,7 @@ bool WorkersJoin::connect() {
         continue;
       auto It = NodeOf.find(File.originName(N));
       if (It == NodeOf.end())
-        return error(F, N, "repeats a node that is not there");
+        return error(F, N, "repeats a node that is in no file");
       NodeId To = It->second;
       std::vector<Endpoint> Its;
       if (!compare(F, N, To) || !inputs(F, N, Its)) {
@@ -742,7 +763,7 @@ bool WorkersJoin::checkName(unsigned File, NodeId N) {
   const Graph &G = F.G;
   auto It = NodeOf.find(G.name(N));
   if (It == NodeOf.end())
-    return error(File, N, "stands for a node that is not there");
+    return error(File, N, "has the name of a node that is in no file");
   if (G.hasUses(N))
     return error(File, N, "is read by another node");
   unsigned Outputs = L->numOutputs(It->second).value_or(0);
@@ -750,14 +771,15 @@ bool WorkersJoin::checkName(unsigned File, NodeId N) {
                  : Outputs == 1 ? op::Identity
                                 : op::IdentityN;
   if (G.opName(N) != Op || G.node(N).NumData != Outputs)
-    return error(File, N, "does not have the values of the node it stands for");
+    return error(File, N,
+                 "does not return the outputs of the node of its name");
   for (unsigned Port = 0; Port < Outputs; ++Port) {
     Endpoint E;
     if (!source(File, N, G.input(N, Port), E))
       return false;
     if (behindBranch(E) != Endpoint{It->second, Port})
       return error(File, N,
-                   "does not have the values of the node it stands for");
+                   "does not return the outputs of the node of its name");
   }
   bool Runs = File != 0 || Outputs != 0;
   for (Endpoint E : G.controlInputs(N)) {
@@ -765,7 +787,7 @@ bool WorkersJoin::checkName(unsigned File, NodeId N) {
         F.is(E.Node, Role::Wire))
       continue;
     if (!F.is(E.Node, Role::Payload) || F.originName(E.Node) != G.name(N))
-      return error(File, N, "runs '" + G.name(E.Node) + "' as well");
+      return error(File, N, "also runs '" + G.name(E.Node) + "'");
     Runs = true;
   }
   // A node without outputs: a message tells other workers that it has ended.
@@ -773,7 +795,7 @@ bool WorkersJoin::checkName(unsigned File, NodeId N) {
     Runs = any_of(F.waitsOf(N), [&](NodeId Its) {
       return F.is(Its, Role::Get) && tellsEnd(File, Its, It->second);
     });
-  return Runs || error(File, N, "does not run the node that it stands for");
+  return Runs || error(File, N, "does not run the node of its name");
 }
 
 bool WorkersJoin::checkNames() {
@@ -905,9 +927,10 @@ bool WorkersJoin::eraseBranches() {
   bool Good = true;
   for (auto [E, To] : Erased)
     if (IsBranch(To.Node) || !passesBranch(When, E, To)) {
-      Diags.error(L->name(E.Node), ("is not '" + L->name(To.Node) +
-                                    "' in the branch where that is")
-                                       .str());
+      Diags.error(L->name(E.Node),
+                  ("does not have the value of '" + L->name(To.Node) +
+                   "' in the branch of that node")
+                      .str());
       Good = false;
     }
   for (NodeId N : Branches)

@@ -128,14 +128,16 @@ bool ReplicaFiles::order() {
       int64_t Its = One->intAttr(N, WorkerAttr).value_or(-1);
       if ((Worker >= 0 && Its != Worker) ||
           One->intAttr(N, WorkersAttr).value_or(0) != Workers) {
-        Diags.error(One->name(N), "is of the file of another worker");
+        Diags.error(One->name(N),
+                    "is marked as part of the file of another worker");
         return false;
       }
       Worker = Its;
     }
     if (Workers != static_cast<int64_t>(Given.size()))
-      return fails(formatv("there are {0} files, and one is of one of {1} "
-                           "workers: give all of them, and no other",
+      return fails(formatv("there are {0} files, but one is of a step with "
+                           "{1} workers; give one file of each worker, and no "
+                           "other file",
                            Given.size(), Workers));
     if (Worker < 0 || Worker >= Workers)
       return fails(
@@ -149,7 +151,9 @@ bool ReplicaFiles::order() {
   Tasks.resize(Files.size());
   for (unsigned F = 1; F < Files.size(); ++F)
     if (copyWordOf(*Files[F]) != Word)
-      return fails(formatv("workers 0 and {0} call copies by other words", F));
+      return fails(formatv("the files of workers 0 and {0} name the copies "
+                           "of nodes by different words",
+                           F));
   return true;
 }
 
@@ -215,7 +219,7 @@ bool ReplicaFiles::compareAttrs(unsigned File, NodeId N, NodeId With) {
                 G->intAttr(With, "seed2").value_or(0) != 0);
   if (Draws && F.intAttr(N, "seed2").value_or(0) !=
                    G->intAttr(With, "seed2").value_or(0) + File)
-    return error(File, N, "does not draw by the seed of this worker");
+    return error(File, N, "does not draw with the random seed of this worker");
   auto IsOpen = [&](StringRef Key) {
     return Key == WorkerAttr || Key == "_class" || (Draws && Key == "seed2");
   };
@@ -245,8 +249,8 @@ bool ReplicaFiles::compareClasses(unsigned File, NodeId N, NodeId With) {
                     : keyOf(File, Here) == keyOf(0, There);
     if (!Same)
       return error(File, N,
-                   "is colocated with '" + A + "' and not with '" + B +
-                       "', as on worker 0");
+                   "is colocated with '" + A + "', but on worker 0 with '" + B +
+                       "'");
   }
   return true;
 }
@@ -255,7 +259,7 @@ bool ReplicaFiles::compareClasses(unsigned File, NodeId N, NodeId With) {
 bool ReplicaFiles::compareDevice(unsigned File, NodeId N) {
   auto Its = DeviceName::parse(Files[File]->device(N));
   if (!Its || Its->Job.empty() || !Its->Task)
-    return error(File, N, "is on no device of a task");
+    return error(File, N, "has a device that does not name a job and a task");
   std::string Task = formatv("/job:{0}/replica:{1}/task:{2}", Its->Job,
                              Its->Replica.value_or(0), *Its->Task);
   if (!Tasks[File])
@@ -272,15 +276,17 @@ bool ReplicaFiles::compareBroadcast(unsigned File, NodeId N, NodeId With) {
   if (!F.isOp(N, op::CollectiveBcastRecv) || Inputs.size() != 2 ||
       G->node(With).NumData != 1 || Roles[Inputs[1].Node] != Role::Send ||
       G->input(Inputs[1].Node, 0) != Inputs[0])
-    return error(File, N, "does not take what worker 0 sends in its place");
+    return error(File, N,
+                 "does not receive the value that worker 0 broadcasts");
   NodeId Send = Inputs[1].Node;
   if (!F.inputs(N).empty() || G->inputs(Send).size() != 1)
-    return error(File, N, "waits for another node before what is sent");
+    return error(File, N, "is a broadcast that waits for another node");
   for (StringRef Key : {"T", "group_size", "group_key", "instance_key", "shape",
                         "communication_hint", "timeout_seconds"})
     if (F.attr(N, Key) != G->attr(Send, Key))
       return error(File, N,
-                   "attribute '" + Key + "' is not that of what is sent");
+                   "attribute '" + Key +
+                       "' is not that of the broadcast on worker 0");
   if (G->intAttr(Send, "group_size") != static_cast<int64_t>(Files.size()))
     return error(0, Send, "does not send to all workers");
   return true;
@@ -300,7 +306,8 @@ bool ReplicaFiles::compareIdle(unsigned File, NodeId N, NodeId With) {
   for (Endpoint E : G->inputs(With).drop_front(Passed))
     Its.insert(E.Node);
   if (Mine != Its)
-    return error(File, N, "does not wait for what worker 0 reads");
+    return error(File, N,
+                 "does not wait for the inputs that it has on worker 0");
   Roles[With] = Role::Chief;
   return true;
 }
@@ -343,13 +350,17 @@ void ReplicaFiles::checkCollectives() {
     if (!G->isLive(N) || !G->opName(N).starts_with("Collective"))
       continue;
     if (G->intAttr(N, "group_size") != static_cast<int64_t>(Files.size()))
-      error(0, N, "is a collective of more or fewer than all workers");
+      error(0, N,
+            "is a collective whose group size is not the number of "
+            "workers");
     auto [It, New] =
         Known.try_emplace({G->intAttr(N, "group_key").value_or(0),
                            G->intAttr(N, "instance_key").value_or(0)},
                           N);
     if (!New)
-      error(0, N, "has the keys of '" + G->name(It->second) + "'");
+      error(0, N,
+            "has the group key and instance key of '" + G->name(It->second) +
+                "'");
   }
 }
 
@@ -450,8 +461,8 @@ bool ReplicaFiles::checkOwn() {
       From[U.User] = From[N];
       if (IsCopied[U.User])
         Good = error(0, U.User,
-                     "takes what follows from '" + G->name(From[N]) +
-                         "', of which each worker has its own value");
+                     "depends on '" + G->name(From[N]) +
+                         "', whose value may differ between workers");
       else
         Work.push_back(U.User);
     });
@@ -475,11 +486,13 @@ void ReplicaFiles::makeFeed(NodeId N) {
   if (!Part.UnknownRank && Axis < static_cast<int64_t>(Part.Dims.size()) &&
       Part.Dims[Axis] > 0) {
     if (Part.Dims[Axis] % Count != 0)
-      error(0, N, "has rows that workers cannot share evenly");
+      error(0, N,
+            "has a batch size that is not a multiple of the number of "
+            "workers");
     Part.Dims[Axis] /= Count;
   }
   if (Part.Dims != Mine->Dims && !Part.UnknownRank)
-    error(0, N, "does not have the rows of one worker");
+    error(0, N, "does not have the shape of one worker's shard");
   if (Part.Dims == Mine->Dims || !Part.UnknownRank)
     P->setAttr(Made, "shape", *In.attr(Was, "shape"));
   NodeId Split = SplitOf[N] =
@@ -579,7 +592,7 @@ void ReplicaFiles::connectTruth(NodeId N) {
   if (Number == NoNode || !Casts(N, DT_INT32, DT_BOOL) ||
       !Casts(Number, DT_BOOL, DT_INT32) || (How != op::Min && How != op::Max) ||
       G->stringAttr(Member, "final_op") != StringRef("Id")) {
-    error(0, N, "does not tell whether something holds on all workers, or one");
+    error(0, N, "is no logical and or logical or over all workers");
     return;
   }
   for (StringRef Key : {"SrcT", "DstT", "Truncate"})
@@ -607,7 +620,9 @@ void ReplicaFiles::connect(NodeId N) {
       continue;
     Endpoint From = source(E);
     if (From.Node == NoNode) {
-      error(0, N, "reads '" + G->name(E.Node) + "', a part of another node");
+      error(0, N,
+            "reads '" + G->name(E.Node) +
+                "', which is a part of a node that graft inserted");
       return;
     }
     bool Reads = !From.isControl() && P->isPerReplica(From.Node) && !joins(N);
@@ -653,7 +668,7 @@ std::unique_ptr<Graph> ReplicaFiles::run() {
   std::set<std::string> Known;
   for (const auto &Its : Tasks)
     if (Its && !Known.insert(*Its).second)
-      fails("two workers are " + *Its);
+      fails("two workers are on " + *Its);
   if (Errors != 0 || !checkOwn())
     return nullptr;
   NodeId MeshNode = P->addNode("graft/mesh", MeshOp, {}, NoNode);

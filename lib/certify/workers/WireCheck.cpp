@@ -130,14 +130,16 @@ std::vector<MessageQueue> markedBy(const WorkerFile &F) {
   NodeId Told = F.wire("all_told");
   if (Told == NoNode)
     return Marked;
+  StringMap<SmallVector<const MessageQueue *, 1>> ByName;
+  for (const auto *List : {&F.Puts, &F.Gets})
+    for (const WorkerFile::Message &M : *List)
+      ByName[M.Queue.Name].push_back(&M.Queue);
   for (Endpoint E : F.G.controlInputs(Told)) {
     StringRef Name = F.G.name(E.Node).drop_front(F.Scope.size() + 1);
     if (!Name.consume_back("/mark"))
       continue;
-    for (const auto *List : {&F.Puts, &F.Gets})
-      for (const WorkerFile::Message &M : *List)
-        if (M.Queue.Name == Name)
-          Marked.push_back(M.Queue);
+    for (const MessageQueue *Q : ByName.lookup(Name))
+      Marked.push_back(*Q);
   }
   return Marked;
 }
@@ -315,24 +317,25 @@ void WireChecker::write() {
 bool WireChecker::compare(NodeId Want, NodeId Is) {
   const Graph &G = F.G;
   auto Wrong = [&](const Twine &What) {
-    return Join.error(File, Is, What + " of the exchange of messages");
+    return Join.error(File, Is,
+                      What + " for a node of the exchange of messages");
   };
   if (G.opName(Is) != Wanted.opName(Want))
-    return Wrong("is another op than that");
+    return Wrong("is the wrong op");
   if (G.device(Is) != Wanted.device(Want))
-    return Wrong("is on another device than that");
+    return Wrong("is on the wrong device");
   for (const AttrEntry &A : G.attrs(Is))
     if (!sameValue(Wanted.attr(Want, A.Key).value_or(""), A.Value))
-      return Wrong("attribute '" + A.Key + "' is not that");
+      return Wrong("attribute '" + A.Key + "' is wrong");
   for (const AttrEntry &A : Wanted.attrs(Want))
     if (!G.hasAttr(Is, A.Key))
       return Wrong("attribute '" + A.Key + "' is missing");
   if (G.inputs(Is).size() != Wanted.inputs(Want).size())
-    return Wrong("does not have the inputs");
+    return Wrong("has the wrong number of inputs");
   for (unsigned I = 0; I < G.inputs(Is).size(); ++I) {
     Endpoint A = G.input(Is, I), B = Wanted.input(Want, I);
     if (A.Port != B.Port || G.name(A.Node) != Wanted.name(B.Node))
-      return Wrong("input '" + G.name(A.Node) + "' is not that");
+      return Wrong("input '" + G.name(A.Node) + "' is wrong");
   }
   return true;
 }
@@ -343,9 +346,10 @@ bool WireChecker::checkFunctions() {
   for (const auto &[Name, Text] : Functions) {
     const tensorflow::FunctionDef *Is = F.function(Name);
     if (Is == nullptr || serialize(*Is) != Text)
-      Good = Join.error(File, F.Number,
-                        "function '" + Name +
-                            "' is not that of the exchange of messages");
+      Good =
+          Join.error(File, F.Number,
+                     "function '" + Name +
+                         "' of the exchange of messages is missing or wrong");
   }
   return Good;
 }

@@ -132,7 +132,8 @@ bool WorkersChecker::checkNames() {
       const WorkerFile &File = Files[F];
       NodeId N = File.G.find(Name);
       if (N == NoNode)
-        return error(F, File.Number, "'" + Name + "' cannot be run");
+        return error(F, File.Number,
+                     "'" + Name + "' is missing, so this worker cannot run it");
       Some = F == 0 ? N : Some;
       Runs.push_back(cone(F, N));
       // A name waits for all that it sends and takes, and for nothing else.
@@ -154,8 +155,8 @@ bool WorkersChecker::checkNames() {
           NodeId Back = File.wire(M.Queue.Name + "/back");
           if (!Waits(M.Node) || (F != 0 && (Back == NoNode || !Waits(Back))))
             Good = error(F, N,
-                         "does not wait until it has taken '" + M.Queue.Name +
-                             "'");
+                         "does not wait until it has received '" +
+                             M.Queue.Name + "'");
         }
       for (Endpoint E : File.G.controlInputs(N)) {
         if (!File.isEnd(E.Node))
@@ -168,10 +169,11 @@ bool WorkersChecker::checkNames() {
         });
       }
       if (Talks && !Ends)
-        Good = error(F, N, "does not say when its messages are through");
+        Good = error(F, N,
+                     "does not record the end of the run after its messages");
       if (NodeId Here = File.wire("own_begin");
           F == 0 && Talks && Here != NoNode && !Waits(Here))
-        Good = error(F, N, "does not say that it has begun");
+        Good = error(F, N, "does not record that the run has begun");
     }
     std::set<std::string> &Messages = MessagesOf[Name];
     for (const auto &[Queue, F] : Sent)
@@ -179,13 +181,15 @@ bool WorkersChecker::checkNames() {
     for (const auto &[Queue, F] : Taken) {
       if (!Sent.count(Queue))
         Good = error(F, Files[F].G.find(Name),
-                     "takes '" + Queue + "', which is not sent");
+                     "receives '" + Queue +
+                         "', which no worker sends in this run");
       Messages.insert(Queue);
     }
     for (const auto &[Queue, F] : Sent)
       if (!Taken.count(Queue))
         Good = error(F, Files[F].G.find(Name),
-                     "sends '" + Queue + "', which is not taken");
+                     "sends '" + Queue +
+                         "', which no worker receives in this run");
     Good &= checkNumbers(Name, Messages);
   }
   // A node without users must not take messages, unless all workers run its
@@ -201,8 +205,8 @@ bool WorkersChecker::checkNames() {
       for (const auto &M : File.Gets)
         if (Runs[M.Node])
           Good = error(F, N,
-                       "takes a message and is no name that all workers "
-                       "have");
+                       "receives a message, but is no name that all workers "
+                       "run");
     }
   }
   return Good;
@@ -231,7 +235,7 @@ bool WorkersChecker::checkNumbers(StringRef Name,
       Join.sender(*Its, Other);
     if (Its == Files[0].Gets.end() || Other != From || !Messages.count(*M.Root))
       Good = error(0, M.Node,
-                   "has the number of a message that is not of its "
+                   "has the number of a message that does not belong to its "
                    "run");
   }
   // The chief compares the numbers of several messages without a root.
@@ -250,7 +254,7 @@ bool WorkersChecker::checkNumbers(StringRef Name,
     if (!is_contained(Files[0].waitsOf(Run), Same) ||
         any_of(Keys, [&](Endpoint E) { return !is_contained(Are, E); }))
       Good = error(0, Run,
-                   "takes messages of worker " + Twine(From) +
+                   "receives messages of worker " + Twine(From) +
                        " that may have different numbers");
   }
   return Good;
@@ -261,16 +265,20 @@ bool WorkersChecker::checkNumbers(StringRef Name,
 /// that wait for the chief get a mark, too.
 bool WorkersChecker::checkLeads() {
   bool Good = true;
+  std::map<unsigned, StringSet<>> Marked; // By file.
   auto IsMarked = [&](unsigned F, StringRef Name) {
-    return any_of(markedBy(Files[F]),
-                  [&](const MessageQueue &Q) { return Q.Name == Name; });
+    auto [It, New] = Marked.try_emplace(F);
+    if (New)
+      for (const MessageQueue &Q : markedBy(Files[F]))
+        It->second.insert(Q.Name);
+    return It->second.contains(Name);
   };
   for (const auto &M : Files[0].Puts)
     if (!IsMarked(0, M.Queue.Name))
-      Good = error(
-          0, M.Node,
-          "the chief does not tell the worker that waits for this message "
-          "when the run is over");
+      Good =
+          error(0, M.Node,
+                "sends a message to a worker, but the chief does not tell that "
+                "worker about the end of the run");
   for (const auto &M : Files[0].Gets) {
     if (!M.Root)
       continue;
@@ -282,9 +290,9 @@ bool WorkersChecker::checkLeads() {
                                         Endpoint{Put.Node, ControlPort});
     if (!IsLed && !IsMarked(From, M.Queue.Name))
       Good = error(From, Put.Node,
-                   "is sent after '" + *M.Root +
-                       "', and the chief is not told when this worker was "
-                       "started again in between");
+                   "sends a message after '" + *M.Root +
+                       "', but the chief does not learn of a restart of this "
+                       "worker in between");
   }
   return Good;
 }
@@ -347,7 +355,8 @@ bool WorkersChecker::checkCircles() {
     for (const auto &M : Files[F].Gets)
       if (Waits[Base[F] + M.Node] != 0)
         return error(F, M.Node, "waits for a message that is sent after it");
-  return error(0, Files[0].Number, "waits for itself");
+  return error(0, Files[0].Number,
+               "nodes of the files wait for each other in a cycle");
 }
 
 //===----------------------------------------------------------------------===//
@@ -368,7 +377,7 @@ bool WorkersChecker::checkCommon() {
                 !Op.starts_with(op::Placeholder) && Op != op::HashTable &&
                 Op != op::HashTableV2;
       if (Is || File.Vars.isUpdate(File.G, N))
-        Good = error(F, N, "is run by each worker, and not once in a step");
+        Good = error(F, N, "must run once in a step, but each worker runs it");
     }
   }
   return Good;
@@ -521,7 +530,9 @@ bool WorkersChecker::checkAllGiven(NodeId Write) {
     // A message that waits for a write comes too late for it.
     if (Names.empty() || AfterWrites.count({0, M.Node}))
       continue;
-    return error(0, Write, "is written before '" + M.Queue.Name + "' has come");
+    return error(0, Write,
+                 "writes a variable before message '" + M.Queue.Name +
+                     "' arrives");
   }
   return true;
 }
@@ -564,7 +575,8 @@ bool WorkersChecker::checkDevices() {
   if (auto Task = jobAndTask(Files.front().Home))
     if (auto It = WorkerOf.find(*Task); It != WorkerOf.end() && It->second != 0)
       Good = error(0, Files.front().Number,
-                   "the state of runs is on worker " + Twine(It->second));
+                   "the state of runs is on worker " + Twine(It->second) +
+                       ", which is not the chief");
   // A node that writes a variable is on the task of the variable.
   for (auto [F, File] : enumerate(Files))
     for (NodeId N = 0; N < File.G.size(); ++N) {
@@ -575,8 +587,8 @@ bool WorkersChecker::checkDevices() {
            Here = jobAndTask(File.G.device(N));
       if (Its && Here && *Its != *Here)
         Good = error(F, N,
-                     "is on another device than the variable '" +
-                         File.G.name(Var) + "'");
+                     "writes a variable on another task, '" + File.G.name(Var) +
+                         "'");
     }
   // The chief writes shared variables on any task, so its file is not checked.
   for (unsigned F = 1; F < Files.size(); ++F) {
@@ -647,13 +659,14 @@ bool WorkersChecker::checkCopies() {
     for (auto [Var, Primary] : PrimaryOf)
       if (!Has(Taken, Var, Primary))
         Good = error(F, Var,
-                     "is not taken from '" + G.name(Primary) +
-                         "' when this worker was started again");
+                     "is a variable copy that is not refreshed from '" +
+                         G.name(Primary) + "' after a restart of this worker");
     for (const OwnCopy &C : Taken)
       if (auto It = PrimaryOf.find(File.Vars.variableOf(C.Copy));
           It == PrimaryOf.end() ||
           It->second != File.Vars.variableOf(C.Primary))
-        Good = error(F, C.Copy.Node, "is taken from another variable");
+        Good = error(F, C.Copy.Node,
+                     "is refreshed from a variable that is not its primary");
     // The copies that a run of each name writes.
     for (const auto &[Name, Runs] : RunsOf) {
       NodeId Run = G.find(Name);
@@ -671,8 +684,8 @@ bool WorkersChecker::checkCopies() {
           NodeId Var = File.Vars.variableOf(G.input(N, I));
           if (PrimaryOf.count(Var) && !Has(Afterwards, Var, NoNode))
             Good = error(F, N,
-                         "writes a copy that is not set right when a run "
-                         "was cut short");
+                         "writes a variable copy that is not refreshed after "
+                         "an interrupted run");
         }
       }
     }
@@ -698,7 +711,8 @@ bool WorkersChecker::checkReady() {
                                G.opName(N));
       if (!Asks ||
           G.anyUse(N, [&](Use U) { return !File.is(U.User, Role::Ready); }))
-        Good = error(F, N, "does more than to say if variables have values");
+        Good = error(F, N,
+                     "does more than check whether variables are initialized");
       for (Endpoint E : G.inputs(N))
         if (!File.is(E.Node, Role::Ready) && File.Vars.variableOf(E) == NoNode)
           Good = error(F, N, "runs '" + G.name(E.Node) + "'");
@@ -717,7 +731,7 @@ bool WorkersChecker::checkLocalInit() {
       if (!G.isLive(N) || !File.is(N, Role::LocalInit))
         continue;
       if (!G.isOp(N, op::NoOp) || G.hasUses(N))
-        Good = error(F, N, "does more than to prepare a session");
+        Good = error(F, N, "does more than prepare a session");
       bool Closes = false;
       for (Endpoint E : G.controlInputs(N)) {
         Closes |= File.is(E.Node, Role::Wire) && E.Node == File.wire("close");
@@ -725,14 +739,16 @@ bool WorkersChecker::checkLocalInit() {
           Good = error(F, N, "runs '" + G.name(E.Node) + "'");
       }
       if (F == 0 && File.talks() && !Closes)
-        Good = error(F, N, "does not say that runs before are over");
+        Good = error(F, N, "does not record that earlier runs are over");
       std::vector<bool> Runs = cone(F, N);
       for (NodeId At = 0; F != 0 && At < G.size(); ++At) {
         if (!Runs[At] || !File.Vars.isUpdate(G, At))
           continue;
         NodeId Var = File.Vars.variableOf(G.input(At, 0));
         if (Var == NoNode || jobAndTask(G.device(Var)) != jobAndTask(File.Own))
-          Good = error(F, At, "is written whenever this worker is started");
+          Good = error(
+              F, At,
+              "writes a variable of another task at each start of this worker");
       }
     }
   }
@@ -781,20 +797,20 @@ std::vector<WorkerFile> inOrder(ArrayRef<const Graph *> Graphs,
   };
   for (auto [I, F] : enumerate(Files)) {
     if (F.talks() != Files.front().talks()) {
-      Fails("some of the files exchange messages and others do not: they are "
-            "not of one step");
+      Fails("some files exchange messages and others do not; give the files "
+            "of one step");
       break;
     }
     if (F.talks() && F.Workers != Files.size()) {
-      Fails(formatv("there are {0} files, and they are of {1} workers: give "
-                    "all of them",
+      Fails(formatv("there are {0} files of a step with {1} workers; give one "
+                    "file of each worker",
                     Files.size(), F.Workers));
       break;
     }
     if (F.talks() && (F.Worker != I || F.Scope != Files.front().Scope ||
                       F.Home != Files.front().Home)) {
-      Fails(formatv("there is no file of worker {0} among them, or two of "
-                    "another one",
+      Fails(formatv("the file of worker {0} is missing, or another worker has "
+                    "two files; give one file of each worker",
                     I));
       break;
     }

@@ -341,8 +341,8 @@ void declareRanks(Graph &G, DiagnosticEngine &Diags) {
     G.setAttr(N, "shape", encodeShapeAttr(Declared));
     if (Diags.wantsRemarks())
       Diags.remark("feed", G.name(N),
-                   formatv("has {0} axes, as what reads it says; TensorFlow "
-                           "refuses to be fed anything else",
+                   formatv("is declared with rank {0}, as its readers require; "
+                           "TensorFlow refuses a feed of another rank",
                            *Axes));
   }
 }

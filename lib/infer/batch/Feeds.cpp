@@ -746,12 +746,12 @@ void Chooser::besideDefaults() {
       F->Axis = -1;
       continue;
     }
-    Diags.warning("feed", G.name(F->At.Node),
-                  formatv("its default has {0} row{1}, which {2} replicas "
-                          "cannot share: a step that does not feed it fails; "
-                          "feed it, or give --feed={3}=copy",
-                          Rows, Rows == 1 ? "" : "s", Replicas,
-                          feedName(G, F->At)));
+    Diags.warning(
+        "feed", G.name(F->At.Node),
+        formatv(
+            "has a default of {0} row{1}, not divisible by {2} replicas, so a "
+            "step without this feed fails; feed it, or give --feed={3}=copy",
+            Rows, Rows == 1 ? "" : "s", Replicas, feedName(G, F->At)));
   }
 }
 
@@ -871,7 +871,7 @@ bool Chooser::run(ArrayRef<std::string> Rules) {
   if (none_of(Feeds, [](const Feed &F) { return F.Axis >= 0 || F.Sparse; })) {
     Diags
         .error("", "no feed holds a batch, so there is nothing to split over "
-                   "replicas; name it with --feed=NAME=split")
+                   "replicas; name a feed of rows with --feed=NAME=split")
         .Id = "no-batch";
     return false;
   }
@@ -885,10 +885,10 @@ void warnOfRanks(const Graph &G, ArrayRef<Feed> Feeds,
   for (const Feed &F : Feeds)
     if (F.Guessed)
       Diags.unproved("feed", G.name(F.At.Node),
-                     "the rank of this feed is not known, so it is taken for a "
-                     "scalar, which every replica reads; say what it is with "
-                     "--feed=" +
-                         feedName(G, F.At) + "=split or =copy");
+                     "the rank of this feed is not known, so graft treats it "
+                     "as a scalar, which every replica reads; give --feed=" +
+                         feedName(G, F.At) +
+                         "=split if it has rows of the batch, or =copy if not");
 }
 
 std::optional<std::vector<Feed>> chooseFeeds(const Graph &G,

@@ -115,9 +115,9 @@ bool FullBatch::refuse(const DimAnalysis &Dims, DiagnosticEngine &Diags) const {
   auto Refuse = [&](NodeId N, StringRef What) {
     Diags.error(G.name(N),
                 ("there is no batch to split: this " + What +
-                 " has a row and a column for each example, so that each "
-                 "example needs all the others; train on one device, or on "
-                 "batches of examples that do not need each other")
+                 " has a row and a column for each example, so each example "
+                 "depends on all the others; train on one device, or on "
+                 "batches of examples that do not depend on each other")
                     .str());
     return true;
   };

@@ -60,8 +60,9 @@ giveOwnBatches(Graph &G, std::vector<Feed> &Feeds, DiagnosticEngine &Diags) {
                      "is not known to have the same shape on every replica");
   }
   if (Axes.empty()) {
-    Diags.error("", "--batch=per-replica: the step takes no batch from a queue "
-                    "or an iterator");
+    Diags.error("",
+                "--batch=per-replica: the step reads no batch from a queue or "
+                "an iterator; use --batch=global for a batch that is fed");
     return std::nullopt;
   }
   std::vector<NodeId> Reads, Order;
@@ -82,24 +83,26 @@ giveOwnBatches(Graph &G, std::vector<Feed> &Feeds, DiagnosticEngine &Diags) {
       G.node(N).Flags |= NF_Led;
     else
       Diags.unproved("batch", G.name(N),
-                     "is read in a branch or a loop: a run that needs the "
-                     "batch of one replica may take none of the others");
+                     "is in a branch or a loop, so a run may read a batch for "
+                     "one replica and none for the others; read the batch "
+                     "outside of the branch or loop");
     Reads.push_back(N);
     if (Diags.wantsRemarks())
       Diags.remark(
           "batch", G.name(N),
-          "every replica takes its own batch: the step is that on all of them "
-          "together, and a mean over the batch is over N times as many rows");
+          "each replica reads its own batch: the step is the single-device "
+          "step on the batches of all replicas together, so a mean over the "
+          "batch is over N times as many rows");
   }
   // A replica may get the first element of one source and the second of the
   // other.
   if (Reads.size() > 1)
-    Diags.unproved(
-        "batch", G.name(Reads[1]),
-        "--batch=per-replica: a replica may get its elements with those of '" +
-            G.name(Reads[0]).str() +
-            "' that do not belong to them; take both from one queue or "
-            "iterator if they belong together");
+    Diags.unproved("batch", G.name(Reads[1]),
+                   "--batch=per-replica: a replica may combine an element of "
+                   "this queue or iterator with an element of '" +
+                       G.name(Reads[0]).str() +
+                       "' that does not belong to it; read both from one queue "
+                       "or iterator if their elements belong together");
   G.markModified();
   erase_if(Feeds, IsRead);
   return Reads;
@@ -157,9 +160,11 @@ bool checkOwnBatches(Graph &G, const VariableIndex &Vars,
   for (NodeId N : Order) {
     bool IsConst = G.isOp(N, op::Const);
     if ((IsConst || isVariableOp(G.opName(N))) && Dims.batchAxis({N, 0}) >= 0) {
-      Diags.error(G.name(N),
-                  "--batch=per-replica: it has a row for each example of the "
-                  "batch");
+      Diags.error(
+          G.name(N),
+          "--batch=per-replica: this constant or variable has a row for each "
+          "example of one batch, but the step reads the batches of all "
+          "replicas; give it a shape that does not depend on the batch size");
       return false;
     }
     if (IsConst && Dims.isLocal({N, 0})) {
@@ -175,11 +180,10 @@ bool checkOwnBatches(Graph &G, const VariableIndex &Vars,
   };
   auto Refuse = [&](NodeId At) {
     Diags.error(G.name(At),
-                formatv("--batch=per-replica: this number may be the size of "
-                        "the batch, {0}, but the step on the batches of all "
-                        "replicas has more rows; export the graph with an "
-                        "unknown size of the batch, or use --batch=global with "
-                        "larger batches",
+                formatv("--batch=per-replica: this number may be the batch "
+                        "size {0}, but the batches of all replicas together "
+                        "have more rows; export the graph with an unknown "
+                        "batch size, or use --batch=global with larger batches",
                         Rows)
                     .str());
     return false;

@@ -96,7 +96,7 @@ std::string Explainer::because(NodeId N) const {
     return Inputs.empty() ? Why : Why + ": " + Inputs;
   };
   if (Facts.Vars.isUpdate(G, N))
-    return With("it writes a variable, which takes global values");
+    return With("it writes a variable, which needs global values");
   if (isEnd(N))
     return "'" + tensorName(G, G.input(N, 0)) + "' is split over the replicas";
   ReplicationType Type = Facts.Dims.numOutputs(N) != 0
@@ -121,11 +121,12 @@ std::string Explainer::line(NodeId N) const {
                     types(N) + ", because " + because(N);
   uint8_t Bits = Assumed.lookup(N);
   if (Bits & AssumesLocalBatchNorm)
-    Out += "; assumes the statistics of each replica's rows";
+    Out += "; assumes that the statistics of each replica's rows may replace "
+           "those of the batch";
   if (Bits & AssumesRandomDraw)
-    Out += "; assumes that equal in distribution is enough";
+    Out += "; assumes that random numbers need only be equal in distribution";
   if (Bits & AssumesReduction)
-    Out += "; assumes the reduction that was asked for";
+    Out += "; assumes that the requested reduction is right";
   return Out + "\n";
 }
 

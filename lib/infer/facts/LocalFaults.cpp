@@ -586,8 +586,8 @@ std::string LocalRuns::faultOfUpdate(NodeId N) const {
         any_of(zip(*Shape, Wanted), [&](auto Pair) {
           return isOther(std::get<0>(Pair), std::get<1>(Pair));
         }))
-      return "writes what has another size on each replica than in the "
-             "single-device step";
+      return "writes a value whose size on each replica differs from that in "
+             "the single-device step";
   }
   return "";
 }
@@ -620,7 +620,8 @@ std::string LocalRuns::fault(NodeId N) const {
   if (G.node(N).Kind != Inserted::No || !isUnproved(N))
     return "";
   if (mayLackRows(N))
-    return "takes rows of which a replica may have none";
+    return "takes a tensor that may have no rows on a replica, for which "
+           "TensorFlow's kernel fails or gives a wrong result";
   if (comparedSizes(N) == (OwnSize | AllSize))
     return "mixes a per-replica shard with rows of the whole batch, whose "
            "number differs";
@@ -628,8 +629,8 @@ std::string LocalRuns::fault(NodeId N) const {
     return "mixes a per-replica shard with a tensor that may have the rows of "
            "the whole batch";
   if (comparesLengths(N))
-    return "mixes a number of elements that depends on the values of one "
-           "replica with a number that is equal on all replicas";
+    return "combines a tensor whose size depends on the values of one replica "
+           "with a tensor of another size";
   if (std::string Why = faultOfLookup(N); !Why.empty())
     return Why;
   if (std::string Why = faultOfSplit(N); !Why.empty())

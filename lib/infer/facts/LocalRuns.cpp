@@ -364,7 +364,7 @@ std::string Spoils::str(const Graph &G) const {
     All = Text(Variables, "variable", Variable);
   if (Fetches != 0)
     All += (All.empty() ? "" : " and ") + Text(Fetches, "fetch", Fetch);
-  return All.empty() ? "" : "; spoils " + All;
+  return All.empty() ? "" : "; affects " + All;
 }
 
 } // namespace graft

@@ -31,7 +31,7 @@ namespace graft {
 struct Spoils {
   unsigned Variables = 0, Fetches = 0;
   NodeId Variable = NoNode, Fetch = NoNode; ///< The first of each.
-  /// "; spoils 3 variables and the fetch 'loss'", or nothing.
+  /// "; affects 3 variables and the fetch 'loss'", or nothing.
   std::string str(const Graph &G) const;
 };
 

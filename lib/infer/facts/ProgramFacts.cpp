@@ -28,7 +28,7 @@ std::unique_ptr<ProgramFacts::Analyses>
 ProgramFacts::settled(const Graph &G, ArrayRef<NodeId> Order,
                       const VariableIndex &Vars, DimOptions Options) {
   // Each turn denies at least one more assumption.
-  TurnLimit Limit("the suppositions of sizes", 1 + 2 * G.size());
+  TurnLimit Limit("assumptions about sizes", 1 + 2 * G.size());
   for (;;) {
     auto Found = std::make_unique<Analyses>(G, Order, Vars, Options);
     std::vector<NodeId> Denied = Found->Types.differing();

@@ -199,14 +199,15 @@ ReplicationType joinType(TypeContext &C) {
       auto S = C.D.table().sym(Mine);
       if (Rows && *Rows != Mine && (!S || S != C.D.table().sym(*Rows)) &&
           (C.D.table().isRagged(Mine) || C.D.table().isRagged(*Rows)))
-        return C.varying("puts rows beside others that need not be as many on "
-                         "each replica");
+        return C.varying("concatenates tensors whose data-dependent row counts "
+                         "may differ on a replica");
       Rows = Mine;
     }
     if (X.Zero || X.Order == ReplicationType::AnyOrder)
       continue;
     if (Order != ReplicationType::AnyOrder && Order != X.Order)
-      return C.varying("combines rows in different concatenation orders");
+      return C.varying(
+          "combines tensors whose rows were concatenated in different orders");
     Order = X.Order;
   }
   Sum.Order = Order;

@@ -201,7 +201,7 @@ ReplicationType einsumType(TypeContext &C) {
     if (Batch && Equation::isBroadcast(Batch) &&
         !C.isSameSize(C.input(First), E->Inputs[First].find(Batch), C.input(I),
                       X.Axis))
-      return C.varying("multiplies rows of different numbers");
+      return C.varying("multiplies tensors whose numbers of rows may differ");
     First = Batch ? First : I;
     Batch = Letter;
   }

@@ -187,7 +187,8 @@ static void merges(TypeContext &C) {
   }
   for (unsigned I = 0; I < Types.size() && !Result.isVarying(); ++I)
     if (Types[I].Zero && !Types[I].hasSizeOf(Result))
-      Result = C.varying("merges zeros with values of a different size");
+      Result =
+          C.varying("merges a branch of zeros with a branch of another size");
   C.set(0, Result, markOfKept(C, C.G.dataInputs(C.N)));
   // The index of the branch taken.
   ReplicationType Which = ReplicationType::replicated();

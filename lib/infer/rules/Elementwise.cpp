@@ -600,7 +600,7 @@ static void compare(TypeContext &C) {
       !C.G.boolAttr(C.N, "incompatible_shape_error").value_or(true)) {
     auto X = C.shape(0), Y = C.shape(1);
     if (!X || !Y || !sizes::mustFit(C.D.table(), *X, *Y))
-      Type = C.varying("takes operands of sizes that need not go together");
+      Type = C.varying("compares tensors whose sizes may be incompatible");
   }
   C.setAll(Type);
 }

@@ -313,8 +313,9 @@ ReplicationType oneHotType(TypeContext &C) {
   for (unsigned I = 1; I < C.numData(); ++I)
     if (ReplicationType Y = C.plain(I);
         !Y.isReplicated() || C.operand(I).Symbolic)
-      X = Y.isVarying() ? C.varyingLike(Y)
-                        : C.varying("counts rows of one replica");
+      X = Y.isVarying()
+              ? C.varyingLike(Y)
+              : C.varying("has a depth or a value that differs per replica");
   if (X.isSharded() && C.intAttr("axis").value_or(-1) != -1)
     X = C.varying("inserts its axis before the batch axis");
   return X;
@@ -343,7 +344,8 @@ ReplicationType ofAllRows(TypeContext &C) {
     if (X.isVarying())
       Type = C.varyingLike(X);
     else if (IsBox && !X.isTrue())
-      Type = C.varying("needs the rows of all replicas, which are in a box");
+      Type = C.varying("needs the rows of all replicas of a variant tensor, "
+                       "which cannot be gathered");
   }
   return Type;
 }

@@ -189,7 +189,7 @@ void spread(TypeContext &C, ReplicationType X, ReplicationType Index,
   if (Index.isVarying())
     X = Index;
   else if (X.isSharded() && X.Axis == 0)
-    X = C.varying("makes an array element of each row of the batch");
+    X = C.varying("splits the batch axis into the elements of an array");
   else if (X.isSharded() && DropsAxis)
     X.setAxis(X.Axis - 1);
   C.hold(C.handle(), X);
@@ -275,7 +275,7 @@ static void arraySize(TypeContext &C) {
            !C.G.boolAttr(Made, "dynamic_size").value_or(false))
     X = C.sizes(*Value);
   else if (C.isPerReplica())
-    X = C.varying("counts elements");
+    X = C.varying("counts array elements whose number may differ per replica");
   C.set(0, X);
 }
 

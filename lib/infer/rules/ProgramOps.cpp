@@ -302,8 +302,8 @@ static ReplicationType scaledSizes(TypeContext &C, ArrayRef<int64_t> Powers) {
   auto Is = C.Types.sizePowers(C.input(0));
   return X.isReplicated() && Is && ArrayRef(*Is) == Powers
              ? ReplicationType::replicated()
-             : C.varying("multiplies sizes by other powers of the number of "
-                         "replicas than those of all have");
+             : C.varying("scales per-replica sizes by other powers of the "
+                         "number of replicas than the global sizes need");
 }
 
 static void scale(TypeContext &C) {

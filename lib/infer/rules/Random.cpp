@@ -84,7 +84,8 @@ static ReplicationType drawType(TypeContext &C) {
     if (!X.isSharded())
       continue;
     if (Index != Of.Rows)
-      return C.varying("draws with per-row parameters, which has no rule");
+      return C.varying("draws random numbers with per-row parameters, for "
+                       "which graft has no rule");
     auto Sizes = Of.Sizes < 0 ? std::nullopt : C.shape(Of.Sizes);
     if (Of.Sizes < 0)
       Axis = X.Axis;
@@ -94,7 +95,8 @@ static ReplicationType drawType(TypeContext &C) {
              Axis < 0 && Lead != UnknownSize)
       Axis = static_cast<int>(Lead) + X.Axis;
     else
-      return C.varying("draws with per-row parameters, which has no rule");
+      return C.varying("draws random numbers with per-row parameters, for "
+                       "which graft has no rule");
   }
   if (Axis < 0)
     return AllTrue && Of.Seed >= 0

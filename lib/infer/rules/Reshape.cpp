@@ -335,7 +335,7 @@ static void requireElements(SizeContext &C, ArrayRef<DimId> X,
     }
   if (OfRows)
     C.require(Product[0] == Product[1], *OfRows,
-              "makes a shape of another number of elements than a replica has");
+              "reshapes to another number of elements than a replica has");
 }
 
 /// Gives the size at \p Wild of \p List its number if all others and those of
@@ -788,7 +788,8 @@ ReplicationType relayoutType(TypeContext &C) {
     if (C.D.table().isEqual((*In)[X.Axis], (*Out)[Axis]))
       Rows.Order = X.Order;
     else if (X.isJoined())
-      return C.varying("reshapes concatenated rows");
+      return C.varying(
+          "splits or merges rows that were concatenated along the batch axis");
     return Rows;
   };
   if (C.isOp(op::Reshape) && X.isJoined()) {

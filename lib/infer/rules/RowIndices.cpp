@@ -150,12 +150,13 @@ bool useNumbers(TypeContext &C, const ReplicationType &Numbers, Endpoint E,
   }
   Endpoint Mine = C.D.table().rowsOf(*Of), Its = C.D.table().rowsOf(*S);
   auto NameOf = [&](Endpoint Rows) { return feedName(C.G, Rows); };
-  std::string Why = "uses the row indices of '" + NameOf(Mine) +
-                    "' for the rows of '" + NameOf(Its) +
-                    "', which are not proved to be equally many";
+  std::string Why =
+      "uses the row indices of '" + NameOf(Mine) + "' for the rows of '" +
+      NameOf(Its) +
+      "', but these feeds are not proved to have equally many rows";
   if (sourceShape(C.G, Mine) && sourceShape(C.G, Its))
-    Why +=
-        "; if so, give --feed=" + NameOf(Mine) + "+" + NameOf(Its) + "=split";
+    Why += "; if they have, give --feed=" + NameOf(Mine) + "+" + NameOf(Its) +
+           "=split";
   C.setAll(C.varying(Why));
   return true;
 }
@@ -219,8 +220,8 @@ static void where(TypeContext &C) {
     return C.setAll(C.gathered(0, X));
   // The row count equals a size of one replica.
   if (C.D.isOfAllRows(C.N))
-    return C.setAll(C.varying("finds the rows of all replicas where those of "
-                              "one are counted"));
+    return C.setAll(C.varying("finds the rows of all replicas, but its row "
+                              "count must equal a size of one replica"));
   C.setAll(inOrder(C.varying("has row indices that are local to one replica"),
                    *Order),
            C.rank(0) == 1 ? LocalIndices::RowNumbers

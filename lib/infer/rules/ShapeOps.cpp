@@ -327,7 +327,8 @@ ReplicationType tileType(TypeContext &C) {
   if (C.broadcastsAlong(0, Axis))
     Rows.Order = ReplicationType::AnyOrder;
   else if (C.opName() == op::BroadcastTo)
-    return C.varying("has rows that are not those of one replica");
+    return C.varying("broadcasts a replicated value along the batch axis, "
+                     "where its size may not be 1");
   return Rows;
 }
 

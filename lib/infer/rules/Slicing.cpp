@@ -555,8 +555,7 @@ ReplicationType alongAxesType(TypeContext &C, bool Linear) {
     return C.varyingLike(X);
   for (unsigned I = 1; I < C.numData(); ++I)
     if (!C.operand(I).isTrue())
-      return C.varying(
-          "operates along axes, or by shifts, that differ per replica");
+      return C.varying("has axes or shifts that differ per replica");
   if (!X.isSharded())
     return X;
   auto Listed = C.numbers(C.numData() - 1);

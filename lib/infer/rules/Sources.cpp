@@ -152,7 +152,7 @@ static void source(TypeContext &C) {
   for (unsigned Port = 0; Port < C.numResults(); ++Port)
     C.set(Port, Axes && Port < Axes->size() && (*Axes)[Port] >= 0
                     ? ReplicationType::sharded(static_cast<int>((*Axes)[Port]))
-                    : C.varying("every replica takes its own element"));
+                    : C.varying("reads a different element on each replica"));
 }
 
 } // namespace types

@@ -218,9 +218,10 @@ bool countsOwn(const TypeContext &C) {
 
 /// Types a function of all rows; Varying if the op counts local rows.
 void ofAll(TypeContext &C) {
-  C.setAll(countsOwn(C) ? C.varying("takes no sparse tensor of the rows of one "
-                                    "replica, but counts its rows")
-                        : types::ofAllRows(C));
+  C.setAll(countsOwn(C)
+               ? C.varying("counts the rows of one replica, but its operands "
+                           "are not a sparse tensor of these rows")
+               : types::ofAllRows(C));
 }
 
 } // namespace

@@ -167,7 +167,7 @@ const char *TypeInference::whyNotKept(NodeId Node) const {
        This.Kind != Inserted::Again))
     return "graft added it";
   if (Spared[Node])
-    return "the user says what its value is";
+    return "an option or an aggregation decides its value";
   return nullptr;
 }
 
@@ -390,7 +390,7 @@ bool TypeInference::keepMore(const KeepOptions &Options) {
     if (Bits & AssumesLocalBatchNorm && isOfReplicas({Node, 0}) &&
         !whyNotKept(Node) && keep(Node)) {
       Found.Causes.push_back(
-          {Node, "takes the statistics of one replica's rows"});
+          {Node, "uses the statistics of one replica's rows"});
       Any = true;
     }
   // An array whose elements are computed from each other has a cause in itself.
@@ -422,7 +422,9 @@ bool TypeInference::keepMore(const KeepOptions &Options) {
   for (const DimAnalysis::Conflict &C : D.conflicts())
     if (isOfReplicas({C.Node, 0}) && !whyNotKept(C.Node) && keep(C.Node)) {
       Found.Causes.push_back(
-          {C.Node, C.Why ? C.Why : "takes sizes that do not go together"});
+          {C.Node, C.Why ? C.Why
+                         : "takes sizes that must be equal but scale "
+                           "differently with the batch"});
       Any = true;
     }
   for (NodeId Node : Order)
@@ -430,7 +432,8 @@ bool TypeInference::keepMore(const KeepOptions &Options) {
         D.sumsByOneRow(G, Node, G.input(Node, 1)) && !whyNotKept(Node) &&
         keep(Node)) {
       Found.Causes.push_back(
-          {Node, "adds up all rows along axes that one replica's sizes tell"});
+          {Node, "sums over axes that follow from the sizes of one replica, "
+                 "and may sum over all rows"});
       Any = true;
     }
   for (auto [Node, I] : std::vector(T.Unproved)) {

@@ -119,8 +119,8 @@ void TypeInference::mergeLoop() {
       break;
     ReplicationType Next = joined(*Result, X);
     if (Next.isVarying() && Next.Cause == NoNode)
-      Next = varying("is " + Result->str() + " and, after an iteration, " +
-                     X.str());
+      Next = varying("starts the loop as " + Result->str() +
+                     " and ends an iteration as " + X.str());
     Result = Next;
   }
   set(0, *Result);
@@ -151,8 +151,8 @@ void TypeContext::hold(NodeId Handle, ReplicationType Element) {
   if (!New) {
     ReplicationType Next = joined(It->second, Element);
     if (Next.isVarying() && Next.Cause == NoNode)
-      Next = varying("holds values that are " + It->second.str() + " and " +
-                     Element.str());
+      Next = varying("holds elements that are " + It->second.str() +
+                     " and elements that are " + Element.str());
     Next.Assumes |= It->second.Assumes | Element.Assumes;
     if (Next == It->second)
       return;

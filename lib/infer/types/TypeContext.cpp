@@ -161,9 +161,11 @@ ReplicationType TypeContext::gathered(unsigned I, ReplicationType Is) {
     // The rows of all replicas are joined in the order of the global value.
     A.Source = whereJoined(input(I));
     if (A.Source.Node == NoNode)
-      return varying("needs rows in a different concatenation order");
+      return varying("needs rows in the order of the single-device step, which "
+                     "a concatenation changed");
     if (Loops && Loops->givesInside(A.Source.Node))
-      return varying("needs rows that a loop concatenates");
+      return varying("needs the rows of all replicas, which are concatenated "
+                     "inside a loop, where replicas cannot exchange values");
     A.Kind = Demand::Reduce;
     Asked.push_back(A);
     return Result;

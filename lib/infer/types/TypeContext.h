@@ -100,8 +100,9 @@ public:
       return;
     Type = asResult(Type, Mark);
     if (!hasAxisOf(Port, Type))
-      Type = asResult(varying("has its rows along an axis that it has not"),
-                      LocalIndices::None);
+      Type = asResult(
+          varying("has its rows along an axis that its output does not have"),
+          LocalIndices::None);
     T.Types[D.outputIndex(out(Port))] = Type;
   }
   LLVM_ATTRIBUTE_ALWAYS_INLINE void
@@ -235,7 +236,8 @@ protected:
   LLVM_ATTRIBUTE_ALWAYS_INLINE ReplicationType asResult(ReplicationType Type,
                                                         LocalIndices Mark) {
     if (!Type.isPowerKnown())
-      Type = varying("multiplies too many values that grow with the replicas");
+      Type = varying(
+          "multiplies too many values that scale with the number of replicas");
     Type.Indices = Mark;
     Type.Assumes |= Assumes;
     Type.Zero &= is(trait::KeepsZeros);

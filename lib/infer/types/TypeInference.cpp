@@ -208,7 +208,7 @@ void TypeInference::inferAndAsk() {
   if (node().Kind == Inserted::Check && isOp(op::Concat) &&
       Asked.size() != Old) {
     Asked.resize(Old);
-    setAll(varying("has sizes of one replica and of all"));
+    setAll(varying("combines sizes of one replica with sizes of all replicas"));
   }
   if (Asked.size() == Old || numResults() == 0 ||
       node().Count != Copies::PerReplica ||
@@ -281,7 +281,7 @@ void TypeInference::infer() {
     Assumes |= In.Assumes;
   }
   if (OfAllRows) {
-    setAll(varying("takes sizes of the rows of all replicas"));
+    setAll(varying("uses sizes of the whole batch on each replica"));
     return;
   }
   if (AnyVarying && !PerReplica)
@@ -400,8 +400,8 @@ bool TypeInference::mixesRows() const {
 /// Returns the fault of a kernel on zero rows, for a message.
 static StringRef faultOf(NoRows What) {
   return What == NoRows::Fails       ? "fails"
-         : What == NoRows::Unwritten ? "leaves its result unwritten"
-                                     : "gives no number";
+         : What == NoRows::Unwritten ? "leaves its result uninitialized"
+                                     : "returns NaN";
 }
 
 /// Makes results Varying if a replica may have none of the rows of an operand,
@@ -436,8 +436,8 @@ void TypeInference::doubtNoRows(ArrayRef<Demand> Met) {
   for (unsigned Port = 0; Port < numResults(); ++Port) {
     ReplicationType X = result(Port);
     if (!X.isUnrelated() && (What == NoRows::Fails || !HasNone(X, Port)))
-      set(Port, varying("takes rows of which a replica may have none, where "
-                        "TensorFlow's kernel " +
+      set(Port, varying("takes a tensor that may have no rows on a replica, "
+                        "for which TensorFlow's kernel " +
                         faultOf(What)));
   }
 }
@@ -461,8 +461,10 @@ void TypeInference::inferOrdered() {
   bool Joined =
       Order != ReplicationType::InOrder && Order != ReplicationType::AnyOrder;
   if (Differ || (Joined && Op.Is & trait::NeedsOrder)) {
-    setAll(varying(Differ ? "combines rows in different concatenation orders"
-                          : "needs rows in a different concatenation order"));
+    setAll(varying(Differ ? "combines tensors whose rows were concatenated in "
+                            "different orders"
+                          : "needs rows in the order of the single-device "
+                            "step, which a concatenation changed"));
     return;
   }
   Op.type(*this);
@@ -478,7 +480,8 @@ void TypeInference::inferOrdered() {
       if (!In || !Out ||
           D.table().find((*In)[Axis]) != D.table().find((*Out)[Type.Axis])) {
         if (Joined)
-          Type = varying("reshapes concatenated rows");
+          Type = varying("splits or merges rows that were concatenated along "
+                         "the batch axis");
         Type.Order = ReplicationType::InOrder;
       }
     }

@@ -63,7 +63,7 @@ TypeAnalysis::TypeAnalysis(const Graph &G, ArrayRef<NodeId> Order,
   TypeInference Rules(*this, Order);
   std::vector<Demand> Reductions;
   // Each round meets at least one more demand; ordinary graphs take three.
-  TurnLimit Limit("the demands of types", 3 + 2 * Types.size());
+  TurnLimit Limit("collective requests", 3 + 2 * Types.size());
   while (Rules.round() || (KeepOnce && Rules.keepUnrelated(*KeepOnce))) {
     Limit.turn([&] {
       return Reductions.empty() ? std::string()

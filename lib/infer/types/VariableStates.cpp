@@ -47,7 +47,9 @@ void TypeAnalysis::findStates() {
     S.How = How.value_or(Aggregation::None);
     if (OnRead && S.How == Aggregation::None) {
       S.Type = ReplicationType::varying(Var);
-      Reasons.try_emplace(Var, "has copies that no aggregation combines");
+      Reasons.try_emplace(Var,
+                          "is a sync-on-read variable without an aggregation, "
+                          "so its copies have no common value");
     } else if (OnRead && S.How != Aggregation::OnlyFirst) {
       S.Type = ReplicationType::partial(S.How == Aggregation::Mean ? 1 : 0);
     }
@@ -142,8 +144,8 @@ void TypeInference::writeState(const TypeAnalysis::VariableState &S,
 void TypeInference::diverge(NodeId Var, TypeAnalysis::VariableState &S) {
   if (S.Type.isVarying())
     return;
-  S.Type = varying("gives each copy of '" + G.name(Var) +
-                   "' the value of its own replica");
+  S.Type = varying("writes each replica's own value to its copy of '" +
+                   G.name(Var) + "', so the copies differ");
   T.Vars.forEachUse(G, Var, [&](Use U) { mark(U.User); });
 }
 

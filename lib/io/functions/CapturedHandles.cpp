@@ -144,29 +144,31 @@ Expected<std::string> captureVariables(StringRef Bytes,
   Uses Used(G);
   for (const auto &[Placeholder, Variable] : VariableOf) {
     if (!Handles.contains(Placeholder))
-      return failure("--capture: the graph has no placeholder '" + Placeholder +
-                     "' of a handle" + didYouMean(Placeholder, Names, All));
+      return failure("--capture: the graph has no resource placeholder '" +
+                     Placeholder + "'" + didYouMean(Placeholder, Names, All));
     if (Taken.contains(Variable) && Variable != Placeholder)
-      return failure("--capture: the graph has a node '" + Variable +
-                     "' already");
+      return failure("--capture: the graph already has a node '" + Variable +
+                     "'; give the variable another name");
     Kind Its = Used.kindOf(Placeholder);
     if (Its.Type == tensorflow::DT_INVALID)
-      return failure("--capture: nothing says that '" + Placeholder +
-                     "' is the handle of a variable");
+      return failure("--capture: no op of the graph reads or updates the "
+                     "variable of placeholder '" +
+                     Placeholder + "', so its dtype is unknown");
     Kind &Known = Variables[Variable];
     if (Known.Type != tensorflow::DT_INVALID && Known.Type != Its.Type)
-      return failure("--capture: '" + Variable +
-                     "' would have two types of elements");
+      return failure("--capture: variable '" + Variable +
+                     "' would have two dtypes");
     Known.Type = Its.Type;
     if (!Known.Shape)
       Known.Shape = Its.Shape;
   }
   for (const auto &[Variable, Its] : Variables)
     if (!Its.Shape)
-      return failure(formatv("--capture: nothing says the shape of '{0}': give "
-                             "it, as in {0}[4,3], or [] of a scalar, or export "
-                             "the graph with as_graph_def(add_shapes=True)",
-                             Variable));
+      return failure(
+          formatv("--capture: the shape of variable '{0}' is unknown; give "
+                  "it, as in {0}[4,3], or [] for a scalar, or export "
+                  "the graph with as_graph_def(add_shapes=True)",
+                  Variable));
   GraphDef Out = G;
   Out.clear_node();
   StringSet<> Made;

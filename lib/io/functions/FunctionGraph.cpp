@@ -96,8 +96,8 @@ Error GraphMaker::addArgument(unsigned I) {
   const OpDef_ArgDef &Arg = Def.signature().input_arg(static_cast<int>(I));
   if (!Arg.number_attr().empty() || !Arg.type_list_attr().empty() ||
       !Arg.type_attr().empty())
-    return failure("has the argument '" + Twine(Arg.name()) +
-                   "', of which only a call says what it is");
+    return failure("has argument '" + Twine(Arg.name()) +
+                   "', whose type or length depends on the call");
   CapturedVariable Var;
   if (I < Captured.Variables.size())
     Var = Captured.Variables[I];
@@ -143,7 +143,7 @@ Expected<std::string> GraphMaker::inputText(StringRef Text) const {
     return Mark + It->second;
   auto It = NodeOf.find(In.node());
   if (It == NodeOf.end())
-    return failure("has no '" + In.node() + "'");
+    return failure("has no node or argument '" + In.node() + "'");
   if (In.IsControl)
     return Text.str();
   const NodeDef &Node = *It->second;
@@ -154,7 +154,7 @@ Expected<std::string> GraphMaker::inputText(StringRef Text) const {
     Port = Library.portOf(Node.op(), FunctionLibrary::attrsOf(Node, {}),
                           In.Parts[1], Index);
   if (!Port)
-    return failure("has no '" + Text + "'");
+    return failure("has no output '" + Text + "'");
   return *Port == 0 ? Node.name() : Node.name() + ":" + utostr(*Port);
 }
 
@@ -187,7 +187,7 @@ Error GraphMaker::addResults() {
   for (const OpDef_ArgDef &Arg : Def.signature().output_arg()) {
     auto It = Def.ret().find(Arg.name());
     if (It == Def.ret().end())
-      return failure("does not say what it returns");
+      return failure("has a result without an entry in 'ret'");
     std::string Input;
     if (Error E = inputText(It->second).moveInto(Input))
       return E;
@@ -346,7 +346,7 @@ Expected<std::string> BodyMaker::inputText(StringRef Text) const {
   auto It = IndexOf.find(In.node());
   if (It == IndexOf.end() ||
       (In.Parts.size() == 2 && In.Parts[1].getAsInteger(10, Port)))
-    return failure("the graph has no '" + Text + "'");
+    return failure("the graph has no tensor '" + Text + "'");
   std::string Output = outputOf(*Nodes[It->second], Port);
   if (Output.empty())
     return failure("the graph has no output '" + Text + "'");

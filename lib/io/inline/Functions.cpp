@@ -187,7 +187,8 @@ std::string FunctionLibrary::obstacle(const FunctionRef &F) const {
     Names.insert(Arg.name());
   for (const tensorflow::NodeDef &Node : F.Def->node_def()) {
     if (!Names.insert(Node.name()).second)
-      return "function '" + F.Name + "' has '" + Node.name() + "' twice";
+      return "function '" + F.Name + "' uses the name '" + Node.name() +
+             "' twice";
     if (!findOp(Node.op()) && !find(Node.op()))
       return "function '" + F.Name + "' has op " + Node.op() +
              ", which TensorFlow does not know";
@@ -199,11 +200,13 @@ std::string FunctionLibrary::obstacle(const FunctionRef &F) const {
   for (const tensorflow::NodeDef &Node : F.Def->node_def())
     for (const std::string &Input : Node.input())
       if (!Resolves(Input))
-        return "function '" + F.Name + "' has no '" + Input + "'";
+        return "function '" + F.Name + "' reads '" + Input +
+               "', but has no such node or argument";
   for (const auto &Arg : Sig.output_arg())
     if (auto It = F.Def->ret().find(Arg.name());
         It == F.Def->ret().end() || !Resolves(It->second))
-      return "function '" + F.Name + "' does not say what it returns";
+      return "function '" + F.Name +
+             "' has a result without a valid entry in 'ret'";
   return "";
 }
 

@@ -130,12 +130,14 @@ std::string Inliner::obstacle(NodeId N, CallKind Kind, uint32_t Chain,
     if (isInside(F.Name, Chain))
       return "function '" + F.Name + "' calls itself";
     if (static_cast<unsigned>(F.Def->signature().input_arg_size()) != NumArgs)
-      return "function '" + F.Name + "' takes a different number of arguments";
+      return "function '" + F.Name +
+             "' takes a different number of arguments than the call has";
   }
   if (Kind == CallKind::While &&
       (NumArgs == 0 || Functions[0].Def->signature().output_arg_size() != 1 ||
        Functions[1].Def->signature().output_arg_size() != int(NumArgs)))
-    return "its loop variables do not match its functions";
+    return "it has no loop variables, or its cond or body returns a wrong "
+           "number of tensors";
   if (Selects && any_of(Functions, [&](const FunctionRef &F) {
         return F.Def->signature().output_arg_size() !=
                Functions[0].Def->signature().output_arg_size();
@@ -291,11 +293,10 @@ Inliner::Body Inliner::exhausted(const FunctionRef &F, uint32_t Chain,
     Result.Errors.push_back(
         {G.name(Call).str(),
          "function '" + Outermost +
-             "' cannot be inlined: its nodes, and those "
-             "of all that it calls, have more than " +
+             "' cannot be inlined: the inlined nodes would need more than " +
              std::to_string(Limit >> 20) +
-             " MiB, the most for a graph of this size; mark a function that is "
-             "called often with attribute _noinline"});
+             " MiB, the limit for a graph of this size; mark a function that "
+             "is called often with attribute _noinline"});
   Body B;
   B.Outputs.assign(F.Def->signature().output_arg_size(), {Call, 0});
   return B;
@@ -453,8 +454,9 @@ Inliner::Body Inliner::instantiate(const FunctionRef &F,
               Library.portOf(G.opName(N), Attrs[It->second], Parts[1], Index))
         return {N, *Port};
     }
-    Result.Errors.push_back(
-        {Prefix, "function '" + F.Name + "' has no '" + Text.str() + "'"});
+    Result.Errors.push_back({Prefix, "function '" + F.Name +
+                                         "' has no node, argument or output '" +
+                                         Text.str() + "'"});
     return {At.After, 0};
   };
   for (auto [Node, N] : zip(Def.node_def(), Nodes)) {
@@ -468,9 +470,9 @@ Inliner::Body Inliner::instantiate(const FunctionRef &F,
     if (!is_sorted(Inputs, [](Endpoint A, Endpoint B) {
           return A.isControl() < B.isControl();
         }))
-      Result.Errors.push_back({Prefix, "function '" + F.Name +
-                                           "' has a data input after a control "
-                                           "input"});
+      Result.Errors.push_back(
+          {Prefix, "function '" + F.Name +
+                       "' has a node with a data input after a control input"});
     else
       G.setInputs(N, Inputs);
   }

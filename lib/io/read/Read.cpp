@@ -210,8 +210,8 @@ Error ModuleReader::openShards(const ShardName &Given) {
       continue;
     }
     if (isStream(Files.back()))
-      return fail(formatv("is one of {0} shards: '{1}' is no file", Given.Count,
-                          Files.back()));
+      return fail(formatv("is one of {0} shards: '{1}' is not a regular file",
+                          Given.Count, Files.back()));
     auto Buffer = openInputFile(Files.back());
     if (!Buffer)
       return fail(formatv("is one of {0} shards: '{1}' cannot be read: {2}",
@@ -282,13 +282,14 @@ Expected<std::unique_ptr<MemoryBuffer>> openInput(StringRef Path) {
       std::string Message = "is a directory without saved_model.pb or .pbtxt";
       sys::path::replace_extension(Inside, "cpb");
       if (sys::fs::exists(Inside))
-        Message += "; saved_model.cpb, which is cut into chunks, is not read: "
+        Message += "; graft does not read the chunked saved_model.cpb: "
                    "save without experimental_image_format";
       return make_error<InputError>(File, Message);
     }
     File = Inside.str().str();
     if (isStream(File))
-      return make_error<InputError>(File, "cannot be read: is no file");
+      return make_error<InputError>(File,
+                                    "cannot be read: is not a regular file");
   }
   auto Buffer =
       File == "-" ? readStream(STDIN_FILENO, "<stdin>") : openInputFile(File);

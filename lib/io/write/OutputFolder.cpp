@@ -61,7 +61,8 @@ public:
     if (std::error_code Reason = sys::fs::status(Path, Status))
       return systemFailure("cannot read", Path, Reason);
     if (Outer && Outer->has(Status.getUniqueID()))
-      return failure("'" + Path + "': is a link to a folder that it is in");
+      return failure("'" + Path +
+                     "': is a link to a folder that contains the link");
     Chain This{Status.getUniqueID(), Outer};
     std::error_code Reason;
     std::vector<std::string> Names;
@@ -167,9 +168,10 @@ Error checkReplaced(const std::string &Path, StringRef Shown) {
         sys::fs::is_regular_file(inside(Path, "saved_model.pbtxt")))
       return Error::success();
   }
-  return failure("-o: '" + Shown +
-                 "' is not the folder of a SavedModel: --force replaces no "
-                 "other; give another name, or remove it");
+  return failure(
+      "-o: '" + Shown +
+      "' is not the folder of a SavedModel, so --force does not replace it; "
+      "give another name, or remove it");
 }
 
 } // namespace
@@ -213,7 +215,8 @@ Error OutputFolder::create(StringRef Path, bool MayExist) {
   if (!Reason) {
     if (!sys::fs::is_directory(Target))
       return failure("cannot write '" + Target +
-                     "': a SavedModel is a folder, and this is none");
+                     "': a SavedModel is a folder, but this path is not one; "
+                     "give another name");
     if (!MayExist)
       return exists();
     if (std::error_code Why = sys::fs::real_path(Target, Real))

@@ -160,12 +160,12 @@ Error ModuleWriter::plan() {
   if (Total <= MessageLimit)
     return Error::success();
   return failure(formatv(
-      "the output would have {0:N} bytes, {1:N} of them nodes; TensorFlow "
-      "reads at most {2:N} from one file: {3}fewer replicas per file, or large "
-      "constants in variables",
+      "the output would have {0:N} bytes, {1:N} of them for nodes; TensorFlow "
+      "reads at most {2:N} from one file: {3}use fewer replicas per file, or "
+      "move large constants into variables",
       Total, NodeBytes, MessageLimit,
-      M.Enclosing.empty() ? "write several with --shard-size, or "
-                          : "write a GraphDef and --shard-size, or "));
+      M.Enclosing.empty() ? "write several files with --shard-size, "
+                          : "write a GraphDef with --shard-size, "));
 }
 
 Error ModuleWriter::planShards(uint64_t ShardSize) {
@@ -190,9 +190,10 @@ Error ModuleWriter::planShards(uint64_t ShardSize) {
     }
   });
   if (Largest > MessageLimit)
-    return failure(formatv("a node, or the rest of the graph, would have {0:N} "
-                           "bytes; TensorFlow reads at most {1:N} from a file",
-                           Largest, MessageLimit));
+    return failure(
+        formatv("one node, or the graph without its nodes, would have {0:N} "
+                "bytes; TensorFlow reads at most {1:N} from one file",
+                Largest, MessageLimit));
   if (Shards.size() > MaxShards)
     return failure(formatv("--shard-size: the output would have more than "
                            "{0:N} files",
@@ -203,7 +204,7 @@ Error ModuleWriter::planShards(uint64_t ShardSize) {
 Error ModuleWriter::held(uint64_t Promised, uint64_t Written) const {
   if (Promised == Written)
     return Error::success();
-  return failure(formatv("internal error: {0} bytes were promised and {1} "
+  return failure(formatv("internal error: {0} bytes were planned and {1} "
                          "were written",
                          Promised, Written));
 }

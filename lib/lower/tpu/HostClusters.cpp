@@ -117,7 +117,8 @@ bool HostClusters::moveCores(DiagnosticEngine &Diags) {
       Diags.error(G.name(N),
                   "host cluster '" + Id->str() + "' is on cores " +
                       utostr(It->second) + " and " + utostr(Core) +
-                      ": mark the ops of each core in a separate run");
+                      "; mark the ops of each core in a separate run of "
+                      "mark-outside-compilation");
       return false;
     }
     Device->Type.clear();

@@ -103,8 +103,9 @@ std::optional<Edge> findCycle(Ops &All) {
 void report(DiagnosticEngine &Diags, const Twine &Host, StringRef Between,
             StringRef Id) {
   Diags.error(Host.str(), "host cluster '" + Id.str() +
-                              "' is on both sides of '" + Between.str() +
-                              "': mark the ops after it in a separate run");
+                              "' has ops before and after '" + Between.str() +
+                              "'; mark the ops after it in a separate run of "
+                              "mark-outside-compilation");
 }
 
 StringRef idOf(const tensorflow::NodeDef &Node) {

@@ -122,9 +122,9 @@ bool Checker::check() {
     Good &= checkInput(I);
   for (const TpuOutput &O : C.Outputs)
     if (G.outputType(O.Tensor) == DT_INVALID) {
-      Diags.error(
-          G.name(O.Tensor.Node),
-          formatv("there is no output {0} with a known type", O.Tensor.Port));
+      Diags.error(G.name(O.Tensor.Node),
+                  formatv("output {0} does not exist or has no known type",
+                          O.Tensor.Port));
       Good = false;
     }
   for (Endpoint S : C.Sums)

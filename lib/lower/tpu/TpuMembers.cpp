@@ -103,9 +103,9 @@ bool MemberSearch::mayRead(NodeId User, Endpoint E) {
   }
   if (Role[E.Node] == MakesInput && !CapturedTensors.count(Tensor)) {
     Diags.error(G.name(E.Node),
-                formatv("is outside since another of its outputs is an input, "
-                        "and '{0}' reads output {1}: make that one of the "
-                        "inputs or captures",
+                formatv("is outside of the computation, because another of its "
+                        "outputs is an input, but '{0}' reads output {1}; "
+                        "make that output an input or a capture",
                         G.name(User), E.Port));
     return false;
   }

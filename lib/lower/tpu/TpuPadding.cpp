@@ -117,8 +117,8 @@ bool Padder::findShapes() {
       auto S = shapeOf(E);
       if (!S || (!Of.empty() && S->size() != Of[0].size())) {
         Diags.error(G.name(I.Read.Node),
-                    "maximum-shapes: the rank of what each replica gets of "
-                    "this input must be known, and one");
+                    "maximum-shapes: the tensors of this input must have "
+                    "the same known rank on all replicas");
         return false;
       }
       Of.push_back(std::move(*S));
@@ -138,9 +138,12 @@ bool Padder::check(size_t Input) {
   if (!I.Maximum || Differs[Input].empty())
     return true;
   if (I.Maximum->Dims.size() != Shapes[Input][0].size()) {
-    Diags.error(G.name(I.Read.Node),
-                formatv("maximum-shapes: {0} sizes for {1} axes",
-                        I.Maximum->Dims.size(), Shapes[Input][0].size()));
+    Diags.error(
+        G.name(I.Read.Node),
+        formatv(
+            "maximum-shapes: the number of sizes is {0}, but this input has "
+            "{1} axes",
+            I.Maximum->Dims.size(), Shapes[Input][0].size()));
     return false;
   }
   if (any_of(Shapes[Input],

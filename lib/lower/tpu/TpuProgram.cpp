@@ -178,9 +178,10 @@ bool StepFinder::takeBranches() {
           continue;
         if (isOwn(N)) {
           Diags.error(originName(G, N),
-                      "runs once, in a branch of the step, and a TPU "
-                      "computation runs as a whole; give the variable a copy "
-                      "per replica (--variable=NAME=mirrored)");
+                      "runs once for all replicas, but in a branch of the "
+                      "step, which a TPU computation must include as a whole; "
+                      "give the variable a copy per replica "
+                      "(--variable=NAME=mirrored)");
           return false;
         }
         Step.Members[N] = true;
@@ -188,8 +189,9 @@ bool StepFinder::takeBranches() {
       }
       if (Branches.isMany(N)) {
         Diags.error(originName(G, N),
-                    formatv("runs under more than {0} predicates, and a TPU "
-                            "computation has conditionals as a whole",
+                    formatv("runs under more than {0} predicates, so graft "
+                            "cannot tell which conditionals the TPU "
+                            "computation must include as a whole",
                             Conditions::MaxChoices));
         return false;
       }
@@ -217,9 +219,10 @@ bool StepFinder::close() {
     if (!After[N] || !Before[N])
       continue;
     if (isSplit(N)) {
-      Diags.error(originName(G, G.input(N, 0).Node),
-                  "is a result of the step, and split for another part of it, "
-                  "which a TPU computation cannot express");
+      Diags.error(
+          originName(G, G.input(N, 0).Node),
+          "is a result of one part of the step and is split for a later "
+          "part of it, which a TPU computation cannot express");
       return false;
     }
     Step.Members[N] = true;
@@ -237,9 +240,10 @@ bool StepFinder::holdsLoops() {
       if (Step.Members[N] != Step.Members[E.Node] &&
           Loops->givesInside(E.Node)) {
         Diags.error(originName(G, Step.Members[N] ? E.Node : N),
-                    "is in a loop of the step, and waits for what runs once "
-                    "after a part of it, so a TPU computation cannot have the "
-                    "loop as a whole; give variables a copy per replica "
+                    "is in a loop of the step, but waits for a node that runs "
+                    "once for all replicas after a part of the step, so a TPU "
+                    "computation cannot include the whole loop; give variables "
+                    "a copy per replica "
                     "(--variable=NAME=mirrored), or export the train op alone");
         return false;
       }
@@ -370,9 +374,9 @@ void StepFinder::sayLateReads(std::vector<NodeId> Work) {
         continue;
       }
       Diags.unproved("one-step", originName(G, U.User),
-                     "takes a value of a variable that the host reads again, "
-                     "and waits for the step: it may have the value from after "
-                     "the update");
+                     "depends on the step and on a variable that the host "
+                     "reads a second time, so it may get the value of the "
+                     "variable from after the update");
       return;
     }
   }
@@ -432,9 +436,10 @@ bool StepFinder::leaveBranches() {
   for (NodeId N : InBranch)
     if (!Run[N] && Vars.isUpdate(G, N)) {
       Diags.error(originName(G, N),
-                  "is run in a branch that nothing behind the conditional "
-                  "waits for, and a TPU computation runs as a whole; let the "
-                  "conditional return a tensor that the train op waits for");
+                  "updates a variable in a branch, but no node after the "
+                  "conditional waits for it, so the TPU computation would not "
+                  "run it; let the conditional return a tensor that the train "
+                  "op waits for");
       return false;
     }
   for (Endpoint E : Step.Results)
@@ -504,10 +509,11 @@ void StepFinder::checkRoots() {
     return;
   Diagnostic &D = Diags.unproved(
       "one-step", originName(G, Updates.front()),
-      RunsAll ? "a TPU computation runs as a whole: what runs some updates of "
-                "the step in the input runs all"
-              : "a TPU computation runs as a whole, and nothing in the input "
-                "runs all updates of the step: a run of one of them runs all");
+      RunsAll ? "a TPU computation runs as a whole: a node that runs only "
+                "some updates of the step in the input runs all of them here"
+              : "a TPU computation runs as a whole: no node of the input runs "
+                "all updates of the step, but here a run of one update runs "
+                "all of them");
   for (auto [Count, End] : ArrayRef(Counts).take_front(5))
     D.Notes.push_back({originName(G, End).str(),
                        "runs " + std::to_string(Count) + " of " +

@@ -65,8 +65,8 @@ bool VariableCopier::findAssigns() {
     if (Update.Kind == UpdateKind::None) {
       Diags.unproved("copies", G.name(U.User),
                      ("uses the variable '" + G.name(Handle) +
-                      "' outside of the computation; if it changes it, the "
-                      "copies on other replicas do not change")
+                      "' outside of the computation; if this op changes the "
+                      "variable, its copies on other replicas do not change")
                          .str());
       continue;
     }
@@ -75,8 +75,8 @@ bool VariableCopier::findAssigns() {
         Update.NumVars != 1) {
       Diags.error(G.name(U.User),
                   ("updates the variable '" + G.name(Handle) +
-                   "' outside of the computation, where it has a copy on each "
-                   "replica: make it a part of the computation")
+                   "' outside of the computation, but the variable has a copy "
+                   "on each replica; make this op a part of the computation")
                       .str());
       return false;
     }
@@ -151,8 +151,10 @@ NodeId VariableCopier::copy(unsigned Replica) {
         G.typeAttr(Old, "dtype") == G.typeAttr(Handle, "dtype") && Device &&
         Device->Type == "TPU" && Device->Index == Replica)
       return Old;
-    Diags.error(G.name(Handle), "has a copy on each replica, and the name '" +
-                                    Name + "' of one is taken: rename that op");
+    Diags.error(G.name(Handle),
+                "has a copy on each replica, but another op has "
+                "the name of a copy, '" +
+                    Name + "'; rename that op");
     return NoNode;
   }
   NodeId Copy =

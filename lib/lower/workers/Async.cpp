@@ -274,9 +274,9 @@ bool Assigner::bound() {
         N != NoNode && Steps.Runs[N] && !Steps.InLoop[N])
       Runs.push_back(N);
   if (Runs.empty()) {
-    Diags.error("", "nothing that can be run writes a gradient, so there are "
-                    "no steps that workers could be ahead; give "
-                    "--fetch=NAME of the train op");
+    Diags.error("", "no node that is run writes a gradient, so there are no "
+                    "steps for --staleness to count; name the train op with "
+                    "--fetch=NAME");
     return false;
   }
   StepCount Count(G,

@@ -91,19 +91,21 @@ bool Cutter::findChannels() {
         continue;
       bool Known = Conditionals->canLeave(E);
       if (From != 0 && Owner[N] != 0) {
-        Diags.error(G.name(N),
-                    formatv("takes '{0}' from a worker that is not the chief",
-                            G.name(E.Node))
-                        .str());
+        Diags.error(
+            G.name(N),
+            formatv("takes '{0}' from another worker, and neither of the two "
+                    "is the chief",
+                    G.name(E.Node))
+                .str());
         return false;
       }
       if (!Known || !canSend(E)) {
         Diags.error(
             G.name(N),
-            formatv("takes '{0}' from another worker, and that is {1}; "
-                    "write one graph for all with --mode=in-graph",
+            formatv("takes '{0}' from another worker, but that value is {1}; "
+                    "write one graph for all workers with --mode=in-graph",
                     G.name(E.Node),
-                    Known ? "no tensor that can be sent" : "inside a loop")
+                    Known ? "of a type that cannot be sent" : "inside a loop")
                 .str());
         return false;
       }

@@ -83,8 +83,8 @@ void Cutter::shareFeeds() {
 bool Cutter::splitFeed(NodeId Split) {
   NodeId Feed = G.input(Split, 1).Node;
   if (G.isOp(Feed, op::PlaceholderWithDefault)) {
-    Diags.error(G.name(Feed), "is split although it has a default value, which "
-                              "is of all workers; give --feed=NAME=copy");
+    Diags.error(G.name(Feed), "cannot be split, because its default value has "
+                              "the rows of all workers; give --feed=NAME=copy");
     return false;
   }
   // The parts that this worker reads.

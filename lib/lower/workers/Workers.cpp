@@ -298,8 +298,9 @@ bool WorkerSplitter::split(NodeId N) {
   if (IsFeed && G.anyUse(Source.Node,
                          [&](Use U) { return U.User != N && G.isData(U); })) {
     Diags.error(G.name(Source.Node),
-                "is read both as the rows of a worker and whole, so it is not "
-                "clear what to feed a worker; give --feed=NAME=copy");
+                "is read both as the shard of a worker and as the global "
+                "batch, so it is not clear what to feed a worker; give "
+                "--feed=NAME=copy");
     return false;
   }
   if (IsFeed) {
@@ -381,7 +382,7 @@ void WorkerSplitter::merge(NodeId N) {
                           : StringRef(combine::Pick);
   if (Combine == combine::Concat && Diags.wantsRemarks())
     Diags.remark("worker", G.name(N),
-                 formatv("gives the rows of worker {0}", Worker));
+                 formatv("returns only the rows of worker {0}", Worker));
   if (Combine == combine::Concat) {
     mark(N);
     Rows.emplace_back(N, G.intAttr(N, "axis").value_or(0));

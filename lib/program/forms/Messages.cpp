@@ -645,11 +645,11 @@ NodeId Messages::same(unsigned Name, unsigned From, ArrayRef<Endpoint> Keys) {
   SmallVector<NodeId, 4> Checks;
   for (Endpoint Key : Keys.drop_front()) {
     NodeId Are = of(Its + "/equal", op::Equal, {Keys.front(), Key}, P.Home);
-    Checks.push_back(check(Its, {Are, 0},
-                           "a worker was started again in the middle of this "
-                           "step, and a part of it may have been written: go "
-                           "on from a checkpoint",
-                           {}, P.Home));
+    Checks.push_back(check(
+        Its, {Are, 0},
+        "a worker was restarted in the middle of this step, and some updates "
+        "of the step may have been applied; continue from a checkpoint",
+        {}, P.Home));
   }
   return add(Its, op::NoOp, inputsOf({}, Checks), {}, P.Home);
 }
@@ -697,13 +697,13 @@ Messages::Received Messages::get(const MessageQueue &Q,
     Asked.push_back(
         merge(Q.Name + "/either", {Choice, 1}, {Says, 0}, Q.Device));
   }
-  NodeId Check =
-      check(Q.Name, {Good, 0},
-            P.Mine == 0 ? "a worker was started again in the middle of this "
-                          "step, after it had given a part: run it again"
-                        : "the chief has begun another step and this one is "
-                          "over: run it again",
-            Asked, Q.Device);
+  NodeId Check = check(
+      Q.Name, {Good, 0},
+      P.Mine == 0
+          ? "a worker was restarted in the middle of this step, after it had "
+            "sent a part of its values; run the step again"
+          : "the chief has already begun another step; run this step again",
+      Asked, Q.Device);
   ArrayRef<Endpoint> Values = ArrayRef(Taken).drop_front();
   AttrRun Out;
   Out.string(PartAttr, part::Get);

@@ -108,7 +108,7 @@ class Page {
       return article;
     });
     this.section("warnings", "Warnings", make("p", {class: "note"}, groups.length === 0
-      ? "There are none." : "What is not proved, what that spoils, and what settles it."), ...articles);
+      ? "There are none." : "The values that are not proved, the results that they affect, and how to settle them."), ...articles);
   }
 
   graph() {

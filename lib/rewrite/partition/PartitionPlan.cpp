@@ -59,33 +59,32 @@ bool PartitionPlan::add(NodeId Var, const Partition &Cut, NodeId Leader) {
   if (const PartitionedVariable *Old = findVariable(Var)) {
     if (Old->Cut == Cut)
       return true;
-    return fail(Var,
-                "is to be partitioned " + printPartition(Old->Cut) +
-                    (Leader == Var
-                         ? Twine("")
-                         : " and, as a slot of '" + G.name(Leader) + "', ") +
-                    (Leader == Var ? " and " : "") + printPartition(Cut) +
-                    "; an op updates them together, so partition them alike");
+    return fail(Var, "has two partitions, " + printPartition(Old->Cut) +
+                         (Leader == Var ? Twine("")
+                                        : " and, as a slot of '" +
+                                              G.name(Leader) + "', ") +
+                         (Leader == Var ? " and " : "") + printPartition(Cut) +
+                         "; give a variable and its slots the same partition");
   }
   auto Shape = G.shapeAttr(Var, "shape");
   if (!Shape || Shape->UnknownRank || is_contained(Shape->Dims, -1))
-    return fail(
-        Var,
-        "has no static shape, so it cannot be partitioned; leave it whole");
+    return fail(Var, "has no static shape, so it cannot be partitioned; leave "
+                     "it unpartitioned");
   if (Cut.Axis >= Shape->Dims.size())
-    return fail(
-        Var, formatv("has no axis {0} to be partitioned along: its rank is {1}",
-                     Cut.Axis, Shape->Dims.size())
-                 .str());
+    return fail(Var,
+                formatv("cannot be partitioned along axis {0}: its rank is {1}",
+                        Cut.Axis, Shape->Dims.size())
+                    .str());
   int64_t Sum = std::accumulate(Cut.Sizes.begin(), Cut.Sizes.end(), int64_t(0));
   if (Sum != Shape->Dims[Cut.Axis])
-    return fail(Var,
-                formatv("the sizes of its parts add up to {0}, but axis {1} "
-                        "has {2}",
-                        Sum, Cut.Axis, Shape->Dims[Cut.Axis])
-                    .str());
+    return fail(
+        Var,
+        formatv(
+            "the sizes of its parts add up to {0}, but axis {1} has size {2}",
+            Sum, Cut.Axis, Shape->Dims[Cut.Axis])
+            .str());
   if (is_contained(Shape->Dims, 0))
-    return fail(Var, "has no elements; leave it whole");
+    return fail(Var, "has no elements; leave it unpartitioned");
   PartitionedVariable &New = Cuts.emplace_back();
   New.Var = Var;
   New.Name = G.name(Var).str();
@@ -114,11 +113,10 @@ bool PartitionPlan::addSlotsOf(NodeId Update, const PartitionedVariable &Of) {
       continue;
     auto Its = Slot == NoNode ? std::nullopt : G.shapeAttr(Slot, "shape");
     if (!Its || ArrayRef<int64_t>(Its->Dims) != ArrayRef<int64_t>(Shape))
-      return fail(Update,
-                  "updates '" + G.name(Var) +
-                      "', which is partitioned, together with a variable that "
-                      "is not known to have its shape; leave '" +
-                      G.name(Var) + "' whole");
+      return fail(Update, "updates the partitioned variable '" + G.name(Var) +
+                              "' together with a variable that is not known to "
+                              "have the same shape; leave '" +
+                              G.name(Var) + "' unpartitioned");
     if (!add(Slot, Cut, Leader))
       return false;
   }
@@ -151,7 +149,7 @@ bool PartitionPlan::check(const PartitionedVariable &Of) {
   bool Good = true;
   auto Refuse = [&](NodeId N, const Twine &Why) {
     Good = fail(N, Why + "; leave variable '" + G.name(Of.Var) +
-                       "' whole, or keep this op out of the graph");
+                       "' unpartitioned, or remove this op from the graph");
   };
   Vars.forEachUse(G, Of.Var, [&](Use U) {
     if (!Good)
@@ -198,8 +196,8 @@ void PartitionPlan::checkViews(NodeId Read, const PartitionedVariable &Of) {
     Diags.unproved(
         "late-read", G.name(View),
         formatv("passes a reference to '{0}' to an op that runs after an "
-                "update, but parts are read before the update: read the "
-                "variable where its value is needed",
+                "update, but the parts of the variable are read before the "
+                "update; read the variable where its value is needed",
                 Of.Name));
 }
 

@@ -37,7 +37,7 @@ BAD = ("wrong", "fails", "drift", "crash", "hang")
 MENDABLE = (
     "may be out of its range at run time",
     "mixes a per-replica shard",
-    "mixes a number of elements",
+    "combines a tensor whose size depends on the values",
     "applies a size that does not scale",
     "takes a fixed number of rows",
     "splits rows into parts",

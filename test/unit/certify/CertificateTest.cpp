@@ -131,10 +131,11 @@ TEST_CASE("a wrong program is not", "[certificate]") {
   }
   SECTION("order is added") {
     G.addControlInput(P.node("step_h"), P.node("step_g"));
-    CHECK(P.errors() ==
-          Strings{"step_h: has different control inputs than in the input",
-                  "step_h: a run of it runs 'step_g', and in the input it does "
-                  "not"});
+    CHECK(
+        P.errors() ==
+        Strings{
+            "step_h: has different control inputs than in the input",
+            "step_h: a run of this node runs 'step_g', but not in the input"});
   }
   SECTION("a variable that only one copy of is updated") {
     G.node(P.node("step_g")).Count = Copies::Once;
@@ -143,13 +144,15 @@ TEST_CASE("a wrong program is not", "[certificate]") {
   }
   SECTION("an update that does not wait for the other copies") {
     G.node(P.node("step_g")).Flags &= uint8_t(~NF_Led);
-    CHECK(P.errors() == Strings{"step_g: updates the copies of a variable, but "
-                                "its copy 0 does not wait for the others"});
+    CHECK(P.errors() ==
+          Strings{"step_g: updates the copies of a variable, but "
+                  "copy 0 of the update does not wait for the other copies"});
   }
   SECTION("a local value under a global name") {
     G.node(P.node("g")).Flags &= uint8_t(~NF_LocalName);
-    CHECK(P.errors() == Strings{"g: its name gives the value of one replica, "
-                                "not that of the single-device step"});
+    CHECK(P.errors() ==
+          Strings{"g: has the name of the input node but the value of one "
+                  "replica, not that of the single-device step"});
   }
   SECTION("a user's attribute") {
     G.setBoolAttr(P.node("g"), "keep_dims", true);

@@ -70,7 +70,7 @@ TEST_CASE("a strategy file is read in either form", "[recordfile]") {
       llvm::toString(
           resolveDevices(*Again, resourcesOf({"/device:CPU:0"}), "s.pb")) ==
       "s.pb:1:1: node_config 'w', part 0: there is no device '10.0.0.2:CPU:0'; "
-      "there are /device:CPU:0 and those of the replicas");
+      "the known devices are /device:CPU:0 and those of the replicas");
 }
 
 TEST_CASE("an entry that is wrong is named", "[recordfile]") {
@@ -111,8 +111,8 @@ TEST_CASE("an entry that is wrong is named", "[recordfile]") {
           N.mutable_allreducesynchronizer();
         })) == "s.pb: node_config 0 has no var_name");
   CHECK(refused("\x1a\x7f") ==
-        "s.pb: is truncated: node_config 0 has 127 bytes from byte 2 on, and "
-        "the file ends after 0");
+        "s.pb: is truncated: node_config 0 has 127 bytes from byte 2 on, but "
+        "the file ends after 0 of them");
   CHECK(refused("\x3a\x01x") ==
         "s.pb: is not a strategy: it has unknown fields");
   CHECK(refused("node_config {\n  x: 1\n}", "s.pbtxt")

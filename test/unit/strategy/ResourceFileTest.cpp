@@ -47,9 +47,10 @@ TEST_CASE("a resource spec is read", "[resources]") {
   CHECK(Spec->Nodes[1].Bandwidth == 1);
   CHECK(Notes ==
         std::vector<std::string>{
-            "r.yml:2:3: 1 of 2 nodes have no 'network_bandwidth': 1 Gbit/s",
-            "r.yml:10:3: 'ssh' is ignored: a graph is written, and nothing is "
-            "started"});
+            "r.yml:2:3: 1 of 2 nodes have no 'network_bandwidth': 1 Gbit/s is "
+            "assumed",
+            "r.yml:10:3: 'ssh' is ignored: graft writes a graph and starts no "
+            "process"});
   CHECK(Spec->replicaDevices() ==
         std::vector<std::string>{"/job:worker/task:0/device:GPU:1",
                                  "/job:worker/task:0/device:GPU:3",
@@ -70,12 +71,13 @@ TEST_CASE("an error of a resource spec says where", "[resources]") {
   struct Case {
     const char *Text, *Error;
   };
-  const char *NoNodes = "no list 'nodes': [{address: NAME, gpus: [0]}, ...]";
+  const char *NoNodes =
+      "the file has no list 'nodes': [{address: NAME, gpus: [0]}, ...]";
   const Case Cases[] = {
-      {"", "r.yml:1:1: no list 'nodes'"},
-      {"[1, 2]", "r.yml:1:1: no list 'nodes'"},
+      {"", "r.yml:1:1: the file has no list 'nodes'"},
+      {"[1, 2]", "r.yml:1:1: the file has no list 'nodes'"},
       {"nodes: []", "no list 'nodes'"},
-      {"nodes:\n", "r.yml:1:1: no list 'nodes'"},
+      {"nodes:\n", "r.yml:1:1: the file has no list 'nodes'"},
       {"ssh: {}\n", NoNodes},
       {"nodes: [1]", "r.yml:1:9: a node is not of the form"},
       {"nods:\n  - address: a\n",
@@ -86,7 +88,7 @@ TEST_CASE("an error of a resource spec says where", "[resources]") {
       {"nodes:\n  - address: [0]\n", "r.yml:2:14: 'address' is not"},
       {"nodes:\n  - address: a/b\n", "'address' is not"},
       {"nodes: [{address: a}, {address: b, chief: true}, {address: a}]",
-       "r.yml:1:60: 'a' is the address of a node in line 1, too"},
+       "r.yml:1:60: 'a' is already the address of the node in line 1"},
       {"nodes:\n  - address: a\n    address: b\n",
        "r.yml:3:5: a node has 'address' twice"},
       {"nodes: [{address: a}, {address: b}]",

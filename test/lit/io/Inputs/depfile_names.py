@@ -22,7 +22,7 @@ for name in names:
     os.remove(name)
     if done.returncode != 0:
         refused += 1
-        if "which a rule of Make cannot say" not in done.stderr or os.path.exists("dep") or os.path.exists("out"):
+        if "which a rule of Make cannot express" not in done.stderr or os.path.exists("dep") or os.path.exists("out"):
             wrong.append(name)
         continue
     read += 1
