@@ -151,7 +151,8 @@ public:
   /// Further files that passes make, by path: written with the output.
   std::vector<std::pair<std::string, std::string>> SideFiles;
 
-  /// Set by a lowering: produces the nodes instead of the graph itself.
+  /// Set by a lowering: the writer takes the nodes of the output from here, not
+  /// from the graph.
   std::unique_ptr<NodeWriter> Lowered;
 
 private:

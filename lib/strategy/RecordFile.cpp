@@ -203,8 +203,9 @@ Error readSynchronizer(const pb::Strategy::Node &Node, Synchronizer &S) {
     S.Proxy = From.local_replication();
     S.Sync = From.sync();
     S.Staleness = From.staleness();
-    return S.Staleness < 0 ? failure("the staleness is negative")
-                           : Error::success();
+    return S.Staleness < 0
+               ? failure("the staleness is negative; give 0 or more")
+               : Error::success();
   }
   if (!Node.has_allreducesynchronizer())
     return failure("has no synchronizer; give it a PSSynchronizer or an "
@@ -213,7 +214,7 @@ Error readSynchronizer(const pb::Strategy::Node &Node, Synchronizer &S) {
   S.Kind = Synchronizer::AllReduce;
   S.Group = From.group();
   if (S.Group < 0)
-    return failure("the group is negative");
+    return failure("the group number is negative; give 0 or more");
   if (Error E = translate(From.spec(), SpecPairs, "spec", S.Spec))
     return E;
   return translate(From.compressor(), CompressorPairs, "compressor",

@@ -15,7 +15,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PAGE = os.path.join(ROOT, "docs", "Messages.md")
 # Help of options and passes: docs/Cli.md and docs/Passes.md have it.
-HELP = re.compile(r"/(Options|Print|ReportPage|OptionTable)\.(cpp|h)$")
+HELP = re.compile(r"/(Options|Print|ReportPage|OptionTable|RemarksFile)\.(cpp|h)$")
 TOKEN = re.compile(
     r"//[^\n]*|/\*.*?\*/"  # comments
     r'|R"([^(\s]*)\(.*?\)\1"'  # raw strings: pages and scripts

@@ -361,8 +361,8 @@ bool PartitionChecker::hasShape(Endpoint E, const PartedVariable &C) const {
   return Shape && *Shape == C.Shape;
 }
 
-/// Returns true if \p U does to part \p Index of \p C what \p I does to \p C;
-/// reports the first difference.
+/// Returns true if \p U updates part \p Index of \p C as \p I updates \p C.
+/// Reports the first difference.
 bool PartitionChecker::checkPartUpdate(NodeId I, NodeId U,
                                        const PartedVariable &C,
                                        unsigned Index) {

@@ -83,7 +83,8 @@ private:
   std::unique_ptr<Graph> L = std::make_unique<Graph>();
   /// By node of the file: its copies, or the one node.
   std::vector<SmallVector<NodeId, 4>> Now;
-  /// By member that repeats a node outside: that node, for each replica.
+  /// By node of the computation that has the value of a node outside of it: the
+  /// outside node for each replica.
   DenseMap<NodeId, SmallVector<NodeId, 4>> Twins;
   /// By member that is an exchange: the exchange and its axis constant.
   DenseMap<NodeId, std::pair<TpuExchange, NodeId>> Exchanges;

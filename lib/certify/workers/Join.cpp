@@ -402,7 +402,9 @@ bool WorkersJoin::source(unsigned File, NodeId User, Endpoint E,
   case Role::Taken:
   case Role::Given:
     if (!F.G.isOp(E.Node, op::Identity))
-      return error(File, E.Node, "is no Identity that passes on a value");
+      return error(File, E.Node,
+                   "is marked as a copy of a read or of rows but is not an "
+                   "Identity");
     return Next(File, E.Node, 0);
   case Role::Whole: {
     if (!whole(File, E.Node))
@@ -835,13 +837,12 @@ Endpoint WorkersJoin::behindBranch(Endpoint E) const {
   return E;
 }
 
-/// Returns true if \p E, which left a branch and entered it again, is \p To
-/// there:
+/// Returns true if \p E passes on \p To: a Merge takes the value out of each
+/// conditional around \p To, from the inside out, and a Switch takes it back
+/// in:
 ///
-///     a = Merge(to, Zero ^(not p))           a is always there
-///     e = Switch(a, p):1                     e is there when p is
-///
-/// and so for each conditional around it, from the inside out.
+///     a = Merge(to, Zero ^(not p))           a is live on both sides
+///     e = Switch(a, p):1                     e is live only if p holds
 bool WorkersJoin::passesBranch(Conditions &When, Endpoint E, Endpoint To) {
   auto IsBranch = [&](NodeId N) { return binary_search(Branches, N); };
   // A choice: the node and port of a predicate, and the side that it takes.

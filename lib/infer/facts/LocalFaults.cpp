@@ -325,7 +325,8 @@ std::string LocalRuns::faultOfShape(NodeId N) const {
         }))
       return Fixed.str();
   }
-  // Operand 0 has the sizes of the rows in the last operand.
+  // Operand 0 lists the sizes of a tensor. The first must be the number of rows
+  // of the last operand, as in Conv2DBackpropInput.
   if (ruleAt(N).Is & trait::SizesOfRows) {
     auto Sizes = Facts.Dims.value(G.input(N, 0));
     Endpoint Rows = G.input(N, G.node(N).NumData - 1);

@@ -184,6 +184,7 @@ private:
   int vertexOf(DimId D);
   Origin classOf(DimId D) const;
   void look(DimId D, int &Sees);
+  static void addSight(int Its, int &Sees);
   int sightOf(NodeId N, uint32_t Port);
   bool mayMeet(NodeId N);
   void see(DimId D);
@@ -208,13 +209,13 @@ private:
   std::vector<Origin> Vertices;
   std::vector<Edge> Edges;
   std::vector<SmallVector<unsigned, 2>> EdgesAt; ///< By vertex.
-  /// By size; -1: of no fact, or a number, -2: not asked yet.
-  std::vector<int> VertexOf;
+  std::vector<int> VertexOf; ///< By size; -1: of no fact, -2: not asked yet.
 
   static constexpr int SeesNone = -1, SeesSeveral = -2;
   std::vector<int> Sights; ///< By output: its only vertex, or one of these.
-  /// By vertex: it defines the size that it is taken for. -1: not asked yet.
-  std::vector<int8_t> IsOwn;
+  /// By size: the vertex that defines it, or one of these; NotAsked.
+  std::vector<int> SightOf;
+  static constexpr int NotAsked = -3;
   bool AnyCounts = false; ///< Some node numbers rows.
 
   /// The origins that the node at hand sees, by the size that each is taken
@@ -224,7 +225,8 @@ private:
   std::vector<std::pair<unsigned, unsigned>> SeenAt;
   unsigned SeenNodes = 0;
   std::vector<Meeting> Meetings;
-  /// One walk for facts and products, and one for the facts of a product.
+  /// Walks[0] follows facts and derived equalities. Walks[1] follows facts
+  /// only, and proves the needs of a derived equality.
   struct Walk {
     std::vector<unsigned> Seen;  ///< By origin: the turn that reached it.
     std::vector<unsigned> Wants; ///< By origin: the turn that looks for it.
@@ -280,10 +282,7 @@ int UseFinder::vertexOf(DimId D) {
   int &Is = VertexOf[D];
   if (Is == -2) {
     auto It = Ids.find(From.of(D));
-    // A size that is a number on every replica does not move rows.
-    Is = It == Ids.end() || classOf(D).Is == Kind::Number
-             ? -1
-             : static_cast<int>(It->second);
+    Is = It == Ids.end() ? -1 : static_cast<int>(It->second);
   }
   return Is;
 }
@@ -356,14 +355,20 @@ template <typename Fn> void UseFinder::forEachSize(NodeId N, Fn Visit) const {
 
 /// Adds the vertex of \p D to \p Sees.
 void UseFinder::look(DimId D, int &Sees) {
-  int V = vertexOf(D);
-  if (V < 0 || V == Sees)
-    return;
-  if (Sees == SeesNone && IsOwn[V] < 0) {
-    Kind Is = classOf(D).Is;
-    IsOwn[V] = Is == Kind::Open || Is == Vertices[V].Is;
+  int &Its = SightOf[D];
+  if (Its == NotAsked) {
+    int V = vertexOf(D);
+    Kind Is = V < 0 ? Kind::Number : classOf(D).Is;
+    Its = Is == Kind::Number                         ? SeesNone
+          : Is == Kind::Open || Is == Vertices[V].Is ? V
+                                                     : SeesSeveral;
   }
-  Sees = Sees == SeesNone && IsOwn[V] ? V : SeesSeveral;
+  addSight(Its, Sees);
+}
+
+void UseFinder::addSight(int Its, int &Sees) {
+  if (Its != SeesNone && Its != Sees)
+    Sees = Sees == SeesNone ? Its : SeesSeveral;
 }
 
 int UseFinder::sightOf(NodeId N, uint32_t Port) {
@@ -379,18 +384,14 @@ int UseFinder::sightOf(NodeId N, uint32_t Port) {
 /// nodes do.
 bool UseFinder::mayMeet(NodeId N) {
   int Sees = SeesNone;
-  auto Add = [&](int Its) {
-    if (Its != SeesNone && Its != Sees)
-      Sees = Sees == SeesNone ? Its : SeesSeveral;
-  };
   for (uint32_t Port = 0; Port < Dims.numOutputs(N); ++Port) {
     int Its = sightOf(N, Port);
     Sights[Dims.outputIndex({N, Port})] = Its;
-    Add(Its);
+    addSight(Its, Sees);
   }
   for (Endpoint E : G.dataInputs(N)) {
     if (Dims.validPort(E))
-      Add(Sights[Dims.outputIndex(E)]);
+      addSight(Sights[Dims.outputIndex(E)], Sees);
     if (Loops && Loops->handleOf(E) != NoNode)
       Sees = SeesSeveral;
   }
@@ -406,6 +407,9 @@ void UseFinder::meet(NodeId N) {
   SeenAt.resize(Vertices.size());
   forEachSize(N, [&](DimId D) { see(D); });
   for (auto &[Is, Of] : Seen) {
+    // A size that is a number on every replica does not move rows.
+    if (Is.Is == Kind::Number)
+      continue;
     bool Known = Is.Is != Kind::Open;
     bool HasOwn = !Known || any_of(Of, [&, Is = Is](unsigned V) {
       return Vertices[V].Is == Is.Is;
@@ -525,8 +529,9 @@ void UseFinder::judge() {
     AnyBack |= IsBack[Op] = isBackEdgeOp(G.opNameOf(Op));
   for (unsigned First = 0; First < Groups.size(); First += 64) {
     unsigned Count = std::min<size_t>(64, Groups.size() - First);
-    // By node: the groups that it depends on, and those in every run that has
-    // it.
+    // By node, a bit for each group of ops that state a fact. Above: the node
+    // depends on an op of the group. Below: each run of the node runs such an
+    // op.
     std::vector<uint64_t> Above(G.size()), Below(G.size(), ~uint64_t(0));
     for (unsigned I = 0; I < Count; ++I)
       for (NodeId N : Groups[First + I].Says)
@@ -640,7 +645,7 @@ SizeUses UseFinder::run() {
     return {};
   Loops = LoopInfo::find(G, Order);
   VertexOf.assign(Dims.table().size(), -2);
-  IsOwn.assign(Vertices.size(), -1);
+  SightOf.assign(Dims.table().size(), NotAsked);
   // An input from the turn before is asked later.
   Sights.assign(Dims.totalOutputs(), SeesSeveral);
   AnyCounts = any_of(Order, [&](NodeId N) {

@@ -11,9 +11,9 @@
 //     u = Neg(t)            {p:1}
 //     m = Merge(f, u)       {}
 //
-// A node under more choices than MaxChoices is said to run under one predicate,
-// Many, and so are all nodes after it, Merge nodes too: else time and memory
-// would grow with the square of the graph.
+// A node with more than MaxChoices choices has the single predicate Many
+// instead, and so has each node that depends on it, even a Merge. Otherwise
+// time and memory would grow with the square of the graph.
 //
 // If a predicate is not equal on all replicas, the nodes under it run on some
 // replicas only: no local value there has a relation to its global value.

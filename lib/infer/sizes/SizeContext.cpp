@@ -54,8 +54,8 @@ DimRun SizeContext::store(ArrayRef<DimId> List) {
   return Run;
 }
 
-/// Returns the sizes of operands that are one only because another op states
-/// it.
+/// Returns the pairs of operand sizes that are equal only by a fact that
+/// another op states.
 ArrayRef<std::pair<DimId, DimId>> SizeContext::meetings() {
   if (MeetingsOf == N)
     return Meetings;
@@ -63,22 +63,6 @@ ArrayRef<std::pair<DimId, DimId>> SizeContext::meetings() {
   Meetings.clear();
   if (A.Origins.facts().empty())
     return Meetings;
-  // Fixed sizes are not compared with each other: numbers of the graph are
-  // equal by definition.
-  SmallVector<DimId, 8> Fixed, Others;
-  auto See = [&](Dims List) {
-    if (List)
-      for (DimId D : *List) {
-        DimId Root = A.Origins.root(D);
-        auto &Its = A.Origins.isFixed(Root) ? Fixed : Others;
-        if (!is_contained(Its, Root))
-          Its.push_back(Root);
-      }
-  };
-  for (Endpoint E : Inputs) {
-    See(A.shape(E));
-    See(A.value(E));
-  }
   // A fact that the node states itself holds wherever its result exists.
   auto IsOwn = [&](SizeOrigins::Origin X, SizeOrigins::Origin Y) {
     return any_of(Stated, [&](auto Pair) {
@@ -86,19 +70,31 @@ ArrayRef<std::pair<DimId, DimId>> SizeContext::meetings() {
              std::minmax(X, Y);
     });
   };
-  auto Meet = [&](DimId X, DimId Y) {
-    if (!Table.isEqual(X, Y) || Table.isOne(X))
-      return;
-    auto OfX = A.Origins.of(X), OfY = A.Origins.of(Y);
-    if (!(OfX == OfY) && !IsOwn(OfX, OfY))
-      Meetings.push_back({X, Y});
+  // The first of equal sizes. A definition may join sizes of different classes,
+  // such as rows and three times as many, so classes are compared, not origins.
+  struct Size {
+    DimId Is;
+    SizeOrigins::Origin Of;
   };
-  for (auto [I, X] : enumerate(Others)) {
-    for (DimId Y : ArrayRef(Others).drop_front(I + 1))
-      Meet(X, Y);
-    for (DimId Y : Fixed)
-      Meet(Y, X);
-  }
+  SmallVector<Size, 8> First;
+  SmallVector<std::pair<DimId, DimId>, 8> Seen;
+  auto See = [&](DimId D) {
+    std::pair Key(A.Origins.root(D), Table.find(D));
+    if (is_contained(Seen, Key) || Table.isOne(D))
+      return;
+    Seen.push_back(Key);
+    auto Of = A.Origins.of(D);
+    auto *It = find_if(
+        First, [&](const Size &Its) { return Table.isEqual(Its.Is, D); });
+    if (It == First.end())
+      First.push_back({D, Of});
+    else if (!(It->Of == Of) && !IsOwn(It->Of, Of))
+      Meetings.push_back({A.Origins.root(It->Is), Key.first});
+  };
+  for (Endpoint E : Inputs)
+    for (Dims List : {A.shape(E), A.value(E)})
+      for (DimId D : List.value_or(ArrayRef<DimId>()))
+        See(D);
   return Meetings;
 }
 

@@ -178,8 +178,8 @@ public:
   /// Returns the predicate that \p Node runs under and on which replicas may
   /// disagree, if any. (A Partial one is reduced for the Switch.)
   std::optional<Endpoint> localPredicate(NodeId Node) const;
-  /// Returns true if \p Node runs under such a predicate, or is a Switch, which
-  /// may take either side.
+  /// Returns true if \p Node is a Switch, or runs under a predicate on which
+  /// replicas may disagree.
   bool mayNotRun(NodeId Node) const {
     return When && (localPredicate(Node) || When->predicateOf(Node) != ~0u);
   }

@@ -82,9 +82,9 @@ TEST_CASE("an entry that is wrong is named", "[recordfile]") {
           N.mutable_allreducesynchronizer()->set_compressor(
               autodist::proto::AllReduceSynchronizer::Compressor(3));
         })) == "s.pb: node_config 'w:0': compressor 3 is not known");
-  CHECK(refused(file([](Entry &N) {
-          N.mutable_pssynchronizer()->set_staleness(-1);
-        })) == "s.pb: node_config 'w:0': the staleness is negative");
+  CHECK(refused(file(
+            [](Entry &N) { N.mutable_pssynchronizer()->set_staleness(-1); })) ==
+        "s.pb: node_config 'w:0': the staleness is negative; give 0 or more");
   CHECK(refused(file([](Entry &N) {
           N.mutable_allreducesynchronizer();
           N.set_partitioner("0,2");
