@@ -12,12 +12,13 @@
 //     s = AddN(.., g) @/job:ps/task:0            QueueEnqueueV2(q, number, g)
 //                                        →   worker 0: s = AddN(.., q/get)
 //
-// Every worker has each name of the step that can be run. The chief's is done
-// after it has sent what the others need. Another worker's sends what the chief
-// needs and has its value. A write of a variable waits until all workers have
-// read it and have sent all that the step needs. All files have the variables,
-// their first values and checkpoints, and the node that says when a session may
-// be prepared. The rest is in lib/lower/workers/Cut.cpp.
+// Every worker has each name of the step that can be run. On the chief the name
+// is done after the chief has sent the values that the others need. On another
+// worker the name sends the values that the chief needs, and returns the
+// chief's value. A write of a variable waits until all workers have read the
+// variable and have sent all values that the step needs. All files have the
+// variables, their initial values and checkpoints, and the node that says when
+// a session may be prepared. The rest is in lib/lower/workers/Cut.cpp.
 //
 // Relies on: a graph for all tasks, as expand-replicas writes it, read again.
 //

@@ -80,7 +80,8 @@ private:
   DenseSet<NodeId> Named; ///< Variables that a rule names.
   unsigned Replicas = 0;
   bool SpreadsScalars = false;
-  /// Up to as many reads of a scalar are sent instead of writing copies.
+  /// The most reads of a scalar that are sent to replicas without giving the
+  /// variable copies.
   static constexpr unsigned FewReads = 2;
   uint64_t *Mirrored = nullptr;
 };
@@ -112,7 +113,8 @@ bool MirrorVariables::replicasUse(NodeId Var) const {
   });
   if (Result || !IsRead)
     return Result;
-  // A read by replicas is sent to each of them, as a write is sent to copies.
+  // A read is sent to each replica, and a write to each copy: if reads are
+  // more, copies cost less.
   if (NumReads > std::max(FewReads, NumWrites) && SpreadsScalars)
     return true;
   auto Shape = G->shapeAttr(Var, "shape");
@@ -173,8 +175,8 @@ void MirrorVariables::mirrorInitialValue(NodeId Var) {
   G->setInput(Assign, 1, {N, 0});
 }
 
-/// Makes users that take a reference for its value, as a saver does, take it
-/// from a read, which has a value of its own on each replica.
+/// Adds a read for each user that takes a reference for its value, as a saver
+/// does. The read has a value of its own on each replica.
 void MirrorVariables::readReferences(NodeId Var) {
   SmallVector<Use, 4> Uses;
   forEachUse(Var, [&](Use U) {
@@ -195,8 +197,8 @@ void MirrorVariables::readReferences(NodeId Var) {
 }
 
 /// Makes all replicas ask copy 0, which is written last, if the variable has a
-/// value. Under that condition there may be a sum over all copies, which would
-/// wait for ever for a replica whose copy is written a moment later.
+/// value. The answer may decide if a sum over all replicas runs: it would wait
+/// for ever for a replica whose own copy is written a moment later.
 void MirrorVariables::askPrimary(NodeId Var) {
   SmallVector<NodeId, 4> Asks;
   forEachUse(Var, [&](Use U) {

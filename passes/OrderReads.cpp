@@ -20,10 +20,10 @@
 //
 // The order on one device depends on its executor. With several replicas, one
 // may read before the update and another after it, which is no step of the
-// input. Reading first is one: it is the gradient that the author asked for. So
-// this is a normal form of the input, and the certificate takes its snapshot
-// after it. A warning says so, because one device may have taken the other
-// order.
+// input. Reading first is a step of the input, with the gradient that the
+// author asked for. So the ordered graph is a normal form of the input, and the
+// certificate takes its snapshot after this pass. The pass warns of this order,
+// because one device may have taken the other order.
 //
 // A use after an update, of a value that was read before it, sees the written
 // value: on one device it is the same memory, in another process it is a copy

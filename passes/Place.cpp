@@ -78,7 +78,8 @@ static bool dropClasses(Graph &G, NodeId N, function_ref<bool(NodeId)> Stays) {
   });
 }
 
-/// TensorFlow puts nodes on one device that are colocated, directly or not.
+/// Decides the devices of nodes. TensorFlow puts nodes on one device if they
+/// are colocated, directly or through other nodes.
 class Placement {
 public:
   Placement(Graph &G, const Mesh &Devices)
@@ -140,14 +141,15 @@ private:
                           ///< destination.
   std::vector<NodeId> Placed, WithClass; ///< Unreplicated nodes.
   std::vector<NodeId> Given; ///< Nodes that had no device, and have a task.
-  /// By device of a node, and of the node that it goes with (and whether that
-  /// has several copies).
+  /// Set if two devices can be one: that of a node, and that of the node that
+  /// it is colocated with. The second key also says if that node has copies.
   DenseMap<std::pair<uint32_t, uint32_t>, bool> Agree;
   /// By device: the device with the task; empty if it needs none.
   DenseMap<uint32_t, std::string> WithTask;
   /// By node: the node that it goes with, directly or not.
   DenseMap<NodeId, NodeId> Root;
-  /// Nodes that have to be on one device, and by leader that device.
+  /// Nodes that have to be on one device. GroupDevice has the device, by
+  /// leader.
   EquivalenceClasses<NodeId> Groups;
   DenseMap<NodeId, std::string> GroupDevice;
 };
@@ -238,7 +240,8 @@ NodeId Placement::next(NodeId N) const {
 
 /// Makes \p N and the nodes that it is colocated with agree in their devices.
 void Placement::settle(NodeId N) {
-  // Mostly it goes with one node that goes with no other, and they agree.
+  // Mostly N is colocated with one node, which is colocated with no other, and
+  // their devices agree.
   if (NodeId With = G.colocatedWith(N);
       With != NoNode && !(G.node(With).Flags & NF_MayHaveClass) &&
       agree(N, With))
@@ -336,7 +339,8 @@ void Placement::keepGroups() {
         G, N, [&](NodeId With) { return With == NoNode || join(N, With); });
 }
 
-/// Keeps a lookup where its table is, which is unreplicated.
+/// Keeps all copies of a lookup on the device of its table, which is
+/// unreplicated.
 static bool keepWithTables(Graph &G) {
   PerOp IsLookup(G, [](StringRef Op, const OpDef *) {
     return Op.starts_with(op::LookupTableFind);
@@ -355,7 +359,8 @@ static bool keepWithTables(Graph &G) {
 }
 
 /// Makes Packs that take one slice of the batch several times take it from a
-/// device copy on the replica, which that optimizer does not see through.
+/// device copy on the replica. TensorFlow's arithmetic optimizer does not see
+/// through the copy.
 static bool bringPackedSlices(Graph &G) {
   PerOp IsPack(G, [](StringRef Op, const OpDef *) { return Op == op::Pack; });
   DenseMap<NodeId, NodeId> Brought; // By split.

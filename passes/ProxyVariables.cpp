@@ -171,8 +171,8 @@ bool ProxyVariables::isReadByReplicas(NodeId N) const {
       N, [&](Use U) { return G->isData(U) && G->isPerReplica(U.User); });
 }
 
-/// Leaves out lookups of rows that are no part of the batch, and lookups after
-/// a write.
+/// Removes lookups after a write, and lookups whose rows are not sharded: these
+/// stay with the variable.
 void ProxyVariables::keepLookups(Module &M, std::vector<Candidate> &Found) {
   std::vector<NodeId> Work;
   for (const Candidate &C : Found)
@@ -189,8 +189,8 @@ void ProxyVariables::keepLookups(Module &M, std::vector<Candidate> &Found) {
     });
 }
 
-/// Returns true if a run of the assignment \p Update first reads the variable,
-/// or its proxy by \p Proxied.
+/// Returns true if \p Update depends on a read of the variable, or on \p
+/// Proxied, the read of its proxy.
 bool ProxyVariables::readsBefore(const Candidate &C, NodeId Proxied,
                                  NodeId Update) const {
   std::vector<NodeId> Work{Update};
@@ -200,7 +200,7 @@ bool ProxyVariables::readsBefore(const Candidate &C, NodeId Proxied,
     Work.pop_back();
     if (!Seen.insert(N).second)
       continue;
-    // A read that waits for another node is one, too.
+    // A read counts even if it waits for another node.
     bool IsRead = G->isOp(N, op::ReadVariableOp) || G->isOp(N, op::Identity);
     if (N == Proxied || (IsRead && N != Update && G->input(N, 0).Node == C.Var))
       return true;

@@ -83,8 +83,8 @@ RefineCopies::Role RefineCopies::roleOf(StringRef Op, const OpDef *Def) {
                     : Op == ScaleOp;
   if (!IsPure)
     return Other;
-  // Each replica may take other branches, and a tensor that can be fed stays
-  // one.
+  // Replicas may take different branches, and a tensor that can be fed stays
+  // unreplicated.
   bool Follows =
       Def && !Def->isStateful() && ruleOf(Op).Type &&
       (traitsOf(Op) &
@@ -108,7 +108,7 @@ bool RefineCopies::computesOnce(NodeId N) const {
     if (!Facts->Types.type({N, Port}).isTrue() ||
         Facts->Vars.variableOf({N, Port}) != NoNode)
       return false;
-  // A replica's proxy is for that replica.
+  // Each replica reads its own proxy.
   auto IsProxy = [&](NodeId Of) { return G->node(Of).Kind == Inserted::Proxy; };
   if (IsProxy(N) ||
       any_of(G->dataInputs(N), [&](Endpoint E) { return IsProxy(E.Node); }))
@@ -120,9 +120,10 @@ bool RefineCopies::computesOnce(NodeId N) const {
   return !Facts->Types.usesState(N);
 }
 
-/// Returns true if only per-replica nodes read \p N, if \p Data, or only they
-/// wait for it and no node reads it. An initial value stays one tensor: a feed
-/// of it, as by Variable.load, reaches every copy.
+/// With \p Data, returns true if only per-replica nodes read \p N. Else returns
+/// true if only per-replica nodes wait for \p N and no node reads it. An
+/// initial value stays one tensor: a feed of it, as by Variable.load, reaches
+/// every copy.
 bool RefineCopies::onlyReplicasUse(NodeId N, bool Data) const {
   bool Any = false;
   bool Other = G->anyUse(N, [&](Use U) {

@@ -153,8 +153,9 @@ bool Replicate::refuseDistributed() {
   return true;
 }
 
-/// Returns the op that takes the handle \p N, also behind Identities: one of a
-/// variable if there is any. NoNode if there is none.
+/// Returns an op that takes the handle \p N, directly or through Identities: a
+/// read or update of a variable if there is one. Returns NoNode if no op takes
+/// it.
 static NodeId takerOf(const Graph &G, NodeId N) {
   NodeId Found = NoNode;
   SmallVector<NodeId, 4> Work{N};
@@ -333,14 +334,14 @@ NodeId Replicate::onlyReader(Endpoint E) const {
   return Other || Found == NoNode || !G->hasUses(Found) ? NoNode : Found;
 }
 
-/// Returns the last of the nodes that prepare the feed \p F one after the
-/// other. It may be fed instead: `x = tf.placeholder(..) / 255` gives no other
-/// node a name. Its rows have the sizes \p Row, if these are known.
+/// Returns the last node of the chain that prepares the feed \p F. Users may
+/// feed that node instead: in `x = tf.placeholder(..) / 255`, only the quotient
+/// has a name. \p Row receives the sizes of its rows, if these are known.
 Endpoint Replicate::lastPreparation(const Feed &F,
                                     SmallVectorImpl<int64_t> &Row) const {
   if (F.Named || !*Options.Prepared)
     return F.At;
-  // The axes behind the one that is split.
+  // The number of axes behind the one that is split.
   std::optional<size_t> Axes;
   if (G->opName(F.At.Node).starts_with(op::Placeholder))
     if (auto Shape = sourceShape(*G, F.At)) {
@@ -383,7 +384,7 @@ void Replicate::splitFeeds() {
       if (F.Named && !F.Sparse && !sourceShape(*G, F.At))
         G->setBoolAttr(F.At.Node, OnceAttr, true);
     }
-    // Then TensorFlow refuses to be fed anything else.
+    // With this shape TensorFlow refuses a feed that is no scalar.
     if (F.Scalar && G->opName(F.At.Node).starts_with(op::Placeholder) &&
         G->hasAttr(F.At.Node, "shape"))
       G->setAttr(F.At.Node, "shape", encodeShapeAttr({}));
@@ -513,8 +514,8 @@ bool Replicate::settleSizes(const VariableIndex &Vars) {
   return true;
 }
 
-/// Makes the constants that hold a size of the batch, whose rows are \p Splits,
-/// hold that of one replica.
+/// Replaces batch sizes in constants by the size of a shard. \p Splits split
+/// the batch.
 bool Replicate::localizeConstants(const DimAnalysis &Dims,
                                   ArrayRef<NodeId> Splits) {
   auto Split = [&](NodeId N, int Axis) { split(N, 0, Axis); };

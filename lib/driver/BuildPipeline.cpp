@@ -35,7 +35,8 @@ StrategyOptions::StrategyOptions(StringRef Strategy) {
   Builder = findBuilder(*Assign.Strategy);
 }
 
-/// The type of the replicas' devices; empty: the default of `replicate`.
+/// Returns the type of the replicas' devices, or "" for the default of
+/// `replicate`.
 static StringRef typeOf(const StrategyOptions &O, bool OnGpus) {
   if (!O.DeviceType.empty() || !O.InputChoosesDevices)
     return O.DeviceType;
@@ -116,8 +117,8 @@ Pipeline buildPipeline(const StrategyOptions &O, bool OnGpus) {
   if (!Reduce.What.isGiven() && O.To != Lowering::Replicas)
     Reduce.What = Fallback::Mean;
   P.add(createInsertReductionsPass(Reduce));
-  // A TPU runs its computation as a whole: a node between two parts of it
-  // cannot run outside, and reductions are part of it.
+  // A TPU runs its computation as a whole, reductions included. A node between
+  // two parts of the computation cannot run outside of it.
   if (!IsTpu)
     P.add(createRefineCopiesPass());
   MergeFetchesOptions Merge;
@@ -142,8 +143,9 @@ Pipeline buildPipeline(const StrategyOptions &O, bool OnGpus) {
   InsertCollectivesOptions Collectives = O.Collectives;
   if (Workers)
     Collectives.How = ReductionKind::Workers;
-  // GPUs that no flag asked for may be missing: all replicas would share one
-  // device, on which members of a collective wait for each other.
+  // No flag asked for these GPUs, so the machine may lack them. All replicas
+  // would then share one device, on which the members of a collective wait for
+  // each other.
   else if (!Collectives.How.isGiven() && O.InputChoosesDevices && OnGpus)
     Collectives.How = ReductionKind::Add;
   if (!IsTpu)

@@ -37,8 +37,8 @@ struct StrategyOptions {
   bool InputChoosesDevices = false;
   std::vector<std::string> Tasks; ///< Empty: tasks have no names.
   bool BetweenGraphs = false;     ///< Write a graph for each of Tasks.
-  /// With BetweenGraphs: each worker makes steps by itself and waits for
-  /// another one only if that is Staleness steps behind.
+  /// With BetweenGraphs: each worker runs steps at its own pace. It waits for
+  /// another worker only if that worker is Staleness steps behind.
   bool Async = false;
   unsigned Staleness = 0; ///< 0: workers never wait.
   /// With BetweenGraphs: the only worker whose graph is written.

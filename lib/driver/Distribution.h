@@ -26,8 +26,8 @@ struct OtherOptions {
   bool HasPasses = false;
   std::string Passes;
   bool VerifyOutput = false;
-  bool Explain = false;    ///< Given.
-  bool EmitsTypes = false; ///< Given.
+  bool Explain = false;    ///< --explain is given.
+  bool EmitsTypes = false; ///< --emit=types is given.
   std::string Output;      ///< A file, or "-".
 };
 
@@ -38,7 +38,7 @@ std::vector<std::string> distributionFiles();
 
 /// The devices of an input on which the pipeline depends.
 struct InputDevices {
-  bool HasGpu = false; ///< A node is on one.
+  bool HasGpu = false; ///< A node is on a GPU.
   /// The devices of nodes other than CPUs, without job and task, sorted.
   std::vector<std::string> Accelerators;
 };

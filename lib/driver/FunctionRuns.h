@@ -19,11 +19,11 @@ namespace graft {
 /// instead of the graph that calls them.
 bool rewritesFunctions(const ToolOptions &O, const Module &M);
 
-/// Rewrites the functions, each as a graph of its own, and puts the bodies into
-/// the library of \p M. Prints the messages about each function. With a format
-/// for people, \p Shown gets the text and the bodies stay as they are. \p Made
-/// counts, \p All collects the messages, \p Line shows the progress. Returns
-/// false after an error.
+/// Rewrites each function as a graph of its own and puts the bodies into the
+/// library of \p M. Prints the messages about each function and collects them
+/// in \p All. With an output format for people, \p Shown gets the text and the
+/// bodies stay as they are. \p Made gets the counts. \p Line shows the
+/// progress. Returns false after an error.
 bool runFunctions(Module &M, const ToolOptions &O, llvm::StringRef File,
                   Progress &Line, std::string &Shown, Summary &Made,
                   DiagnosticEngine &All);

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Build files depend on the names of flags: they stay.
+// The names of flags never change, because build files depend on them.
 //
 //===----------------------------------------------------------------------===//
 

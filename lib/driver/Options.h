@@ -52,7 +52,7 @@ struct ToolOptions {
   bool Quiet = false;          ///< Success is not reported.
   bool Strict = false;
   bool VerifyOutput = false;
-  bool VerifyIfSmall = false; ///< The same for small inputs.
+  bool VerifyIfSmall = false; ///< VerifyOutput, for small inputs only.
   bool VerifyDiagnostics = false;
   bool SplitInput = false;
   bool Remarks = false;

@@ -17,7 +17,7 @@ using namespace llvm;
 
 namespace graft {
 
-/// The name in a NodeDef.
+/// Returns the name in the serialized \p NodeDef.
 static StringRef nameOf(StringRef NodeDef) {
   wire::Reader Fields(NodeDef);
   for (wire::Field F; Fields.next(F);)

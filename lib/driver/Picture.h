@@ -12,7 +12,7 @@
 
 namespace graft {
 
-/// Returns the graph that is written for \p M, for Graphviz.
+/// Returns the graph that is written for \p M in the language of Graphviz.
 llvm::Expected<std::string> pictureText(const Module &M,
                                         const DrawingOptions &O);
 

@@ -38,7 +38,7 @@ void printDiagnostic(raw_ostream &OS, StringRef File, const Diagnostic &D) {
 }
 
 //===----------------------------------------------------------------------===//
-// Warnings alike
+// Warnings with the same reason
 //===----------------------------------------------------------------------===//
 
 /// Returns the message of \p D without the parts that differ between nodes. If
@@ -49,7 +49,7 @@ static std::string reasonOf(const Diagnostic &D) {
     Reason += Message + "\n";
   if (!D.Notes.empty())
     return Reason;
-  // Options that are suggested name the node: `--feed=x=split`.
+  // An option that a message suggests names the node: `--feed=x=split`.
   std::string Said = D.Message, Named = "=" + D.Node;
   if (!D.Node.empty())
     for (size_t At; (At = Said.find(Named)) != std::string::npos;)
@@ -61,7 +61,8 @@ std::vector<Diagnostic> groupAlike(const DiagnosticEngine &Diags,
                                    bool ShowAll) {
   constexpr size_t Shown = 3;
   std::vector<Diagnostic> Result;
-  // By reason: the index of the first diagnostic, and the others.
+  // For each reason: the index in Result of its first diagnostic, and the other
+  // diagnostics.
   StringMap<std::pair<size_t, std::vector<const Diagnostic *>>> Groups;
   for (const Diagnostic &D : Diags.all()) {
     if (D.Level != Severity::Remark && !D.Id.empty()) {

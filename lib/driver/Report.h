@@ -18,24 +18,25 @@ namespace graft {
 /// Returns the message of a diagnostic with its node.
 std::string diagnosticText(const Diagnostic &D);
 
-/// `file:line:col: error: node 'x': message [pass]` and its notes.
+/// Prints `file:line:col: error: node 'x': message [pass]` and the notes of
+/// \p D.
 void printDiagnostic(llvm::raw_ostream &OS, llvm::StringRef File,
                      const Diagnostic &D);
 
 /// Prints \p Text, in which each line ends with a line feed, on stderr.
 void printLines(llvm::StringRef Text);
 
-/// Prints the message of \p E. Returns the exit status for failure, which is
-/// another one for a usage error.
+/// Prints the message of \p E. Returns the exit status: ExitUsage for a usage
+/// error, else ExitInput.
 int fail(llvm::Error E);
 
-/// Returns the diagnostics, in which warnings and errors with the same reason
-/// are one: it names the first node, and up to three more as notes, or with
-/// \p ShowAll all of them.
+/// Returns the diagnostics of \p Diags. Warnings and errors with the same
+/// reason are merged into the first of them. Its notes name up to three of the
+/// others, or with \p ShowAll all of them.
 std::vector<Diagnostic> groupAlike(const DiagnosticEngine &Diags, bool ShowAll);
 
-/// The table at the end of --remarks: variables, reductions, what is not
-/// proved.
+/// Prints the table at the end of --remarks: the variables, the reductions and
+/// the values that are not proved.
 void printRemarkTable(llvm::raw_ostream &OS, const DiagnosticEngine &Diags);
 
 /// The counts of a run.

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Derives from the program, which stays in memory, what became of the input.
-// docs/Report.md has the fields. A field that is renamed or changes its meaning
-// raises SchemaVersion.
+// Reports how the input was rewritten. The source is the program, which stays
+// in memory. docs/Report.md describes the fields. SchemaVersion is raised when
+// a field is renamed or changes its meaning.
 //
 //===----------------------------------------------------------------------===//
 
@@ -166,7 +166,7 @@ void ReportWriter::reductions() {
       for (const auto &[Key, Value] : D.Facts) {
         if (const auto *Number = std::get_if<int64_t>(&Value))
           J.attribute(Key, *Number);
-        else if (Key != "variables") // which say it themselves
+        else if (Key != "variables") // See variables().
           text(Key, factText(Value));
       }
       NodeId N = find(D.Node);

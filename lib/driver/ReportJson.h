@@ -15,9 +15,9 @@
 
 namespace graft {
 
-/// Returns the report on \p M, which was read from \p Input and is written to
-/// \p Output, with the messages about it: docs/Report.md. \p Plan is null if
-/// the cost of a step is not known.
+/// Returns the report on \p M with the messages of \p Diags, in the format of
+/// docs/Report.md. \p M was read from \p Input and is written to \p Output.
+/// \p Plan is null if the cost of a step is not known.
 std::string reportJson(const Module &M, const DiagnosticEngine &Diags,
                        llvm::StringRef Input, llvm::StringRef Output,
                        const StepPlan *Plan);

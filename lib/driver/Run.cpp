@@ -131,8 +131,8 @@ bool Run::load() {
   return true;
 }
 
-/// Prints which device type was chosen. It is not a diagnostic: even --strict
-/// must not refuse it, and a user who meant another type sees it.
+/// Prints the chosen device type, so that a user who meant another type sees
+/// it. This is not a diagnostic, because even --strict must not refuse it.
 void Run::sayDevices(bool OnGpus) {
   Diagnostic D;
   D.Level = Severity::Remark;
@@ -285,8 +285,8 @@ Expected<std::string> Run::writeOutput(const std::string &Path,
   return Path;
 }
 
-/// The output for the folder of a SavedModel is a folder, unless it is named
-/// like a graph file.
+/// Returns true if the output is a folder: the input is the folder of a
+/// SavedModel, and the name of the output is not that of a graph file.
 bool Run::writesFolder(OutputFormat Format) const {
   StringRef Extension = sys::path::extension(O.Output);
   return M.Kind == InputKind::SavedModel && sys::fs::is_directory(O.Input) &&
@@ -304,8 +304,9 @@ bool Run::writesReplica() const {
   return O.Passes.Strategy && O.Passes.Strategy->To == Lowering::Workers;
 }
 
-/// Checks \p Files, the file of one worker. It proves nothing without the
-/// others, so their graphs are made as they would be written.
+/// Checks the graph of one worker, written to \p Files. One graph proves
+/// nothing alone, so the graphs of the other workers are built as they would be
+/// written.
 Error Run::checkWithOthers(ArrayRef<std::string> Files, OutputFormat Format) {
   const StrategyOptions &S = *O.Passes.Strategy;
   std::vector<std::string> Texts(S.Replicate.Devices->size());
@@ -331,7 +332,7 @@ Error Run::checkWithOthers(ArrayRef<std::string> Files, OutputFormat Format) {
     Expected<Pipeline> Passes = Its.pipeline(devicesOf(Other->graph()), Once);
     if (!Passes)
       return Passes.takeError();
-    DiagnosticEngine Said; // the same as for this worker
+    DiagnosticEngine Said; // Repeats the messages for this worker.
     PassManager Runs;
     Runs.add(std::move(*Passes));
     if (!Runs.run(*Other, Said, Instrumentation()))
@@ -346,7 +347,8 @@ Error Run::checkWithOthers(ArrayRef<std::string> Files, OutputFormat Format) {
   return checkWorkers(M, Texts, Format, Diags);
 }
 
-/// Small files are read again within milliseconds.
+/// Returns true if the output is read again and checked. For a small graph this
+/// takes only milliseconds.
 bool Run::verifiesOutput() const {
   static constexpr size_t MaxSmall = size_t(1) << 20;
   size_t Size = 0;
@@ -474,9 +476,9 @@ void Run::write(std::string *Text) {
     report(std::move(E), Diags);
 }
 
-/// Writes the files beside the output, or beside \p First if the output is
-/// several files. It does so once and before the output is replaced, so that
-/// the output stays as it was if this fails.
+/// Writes the side files, the Make rule and the reports. \p First is the first
+/// file of an output of several files. This is done once and before the output
+/// is replaced: if it fails, the output stays as it was.
 Error Run::writeBeside(StringRef First, const DiagnosticEngine &All) {
   if (Error E = writeSideFiles())
     return E;
@@ -485,8 +487,8 @@ Error Run::writeBeside(StringRef First, const DiagnosticEngine &All) {
   return writeReports(All);
 }
 
-/// Writes the rule for the output. For several files it is the rule of
-/// \p First, which is complete when all are.
+/// Writes the Make rule for the output. If the output is several files, the
+/// target of the rule is \p First, which is complete only when all files are.
 Error Run::writeDepfile(StringRef First) {
   if (O.Depfile.empty() || std::exchange(HasDepfile, true))
     return Error::success();
@@ -573,9 +575,9 @@ void Run::process(std::string *Text) {
     Manager.report(O.Show);
 }
 
-/// Returns the reason why the certificate refuses the distributed step, or null
-/// if the step must not be computed once instead, as when the user has to
-/// correct an option.
+/// Returns the diagnostic because of which the step is computed once instead of
+/// distributed. Returns null if the step must not be computed once, for example
+/// because the user has to correct an option.
 const Diagnostic *Run::whyOnce() const {
   if (!O.Passes.Strategy || O.Strict || O.VerifyDiagnostics ||
       !Diags.hasErrors())
@@ -602,7 +604,7 @@ const Diagnostic *Run::whyOnce() const {
     if (!First)
       First = &D;
   }
-  // The certificate refuses a consequence of a write that is not proved.
+  // If a write is not proved, the certificate refuses only a consequence of it.
   return First && First->Id.empty() && Write ? Write : First;
 }
 

@@ -12,9 +12,10 @@
 
 namespace graft {
 
-/// Warns about each op of \p M and its functions that TensorFlow does not have:
-/// a program must load a library with it to run the graph. Ops in \p Custom are
-/// accepted, and ops that the TensorFlow that wrote the MetaGraphDef had.
+/// Warns about each op of \p M and its functions that TensorFlow does not have.
+/// A program must load a library with such an op to run the graph. Ops in
+/// \p Custom cause no warning, nor do ops of the TensorFlow version that wrote
+/// the MetaGraphDef.
 void warnOfUnknownOps(const Module &M, llvm::ArrayRef<std::string> Custom,
                       DiagnosticEngine &Diags);
 

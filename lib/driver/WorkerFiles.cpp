@@ -148,7 +148,8 @@ Error writeWorkerFiles(const Module &M, const StrategyOptions &S,
     Sink.write(*Picture);
     return Error::success();
   };
-  // One file proves nothing without the others. The checked bytes are written.
+  // One graph proves nothing alone, so all are checked. The checked bytes are
+  // written.
   std::vector<std::string> Texts;
   auto Give = [&](unsigned Worker, ByteSink &Sink) -> Error {
     if (Texts.empty())

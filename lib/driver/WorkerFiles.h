@@ -20,13 +20,13 @@ namespace graft {
 /// Returns the file of worker \p Worker: \p Output with the number for `%d`.
 std::string workerPath(llvm::StringRef Output, unsigned Worker);
 
-/// Says that the steps of workers that do not wait are no step of a single
-/// device. That is an error under --strict.
+/// Warns that workers that do not wait for each other do not compute the
+/// single-device step. With --strict this is an error.
 void sayAsync(const StrategyOptions &S, DiagnosticEngine &Diags);
 
-/// Cuts the graph that \p M is lowered to, which is for all workers, into one
-/// for each, and writes those that \p S asks for: all files or none. With
-/// \p Verify, the graphs must be the step of the input together.
+/// Cuts the lowered graph of \p M, which is for all workers, into a graph for
+/// each worker. Writes the graphs that \p S asks for: all files or none. With
+/// \p Verify, all graphs together must compute the step of the input.
 llvm::Error writeWorkerFiles(const Module &M, const StrategyOptions &S,
                              llvm::StringRef Output,
                              const WriteOptions &Options,

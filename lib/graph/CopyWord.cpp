@@ -102,7 +102,7 @@ public:
   }
 
 private:
-  /// Returns a lower bound, in steps of eight characters.
+  /// Returns a lower bound of its length, in steps of eight characters.
   static size_t commonPrefix(StringRef A, StringRef B) {
     size_t Size = std::min(A.size(), B.size()), I = 0;
     auto Eight = [&](StringRef S) {
@@ -116,7 +116,7 @@ private:
   }
 
   StringRef Word;
-  StringRef Before; ///< Does not have the word.
+  StringRef Before; ///< The name before, which lacks the word.
 };
 
 } // namespace

@@ -59,8 +59,8 @@ struct Endpoint {
 /// How many copies of a node run in one step (program).
 enum class Copies : uint8_t { Once, PerReplica };
 
-/// Why graft added a node (program). Erasing each added node by the meaning of
-/// its kind on global values restores the input.
+/// The purpose of a node that graft added (program). Replacing each added node
+/// by the global value for which its kind stands restores the input.
 enum class Inserted : uint8_t {
   No, ///< From the input.
 #define GRAFT_INSERTED(Kind, Name, Is, StandsFor) Kind,
@@ -71,7 +71,7 @@ enum class Inserted : uint8_t {
 enum class Policy : uint8_t {
   None,
   Mirrored,   ///< Equal copies.
-  SyncOnRead, ///< Copies that are aggregated where they are read outside.
+  SyncOnRead, ///< Copies that differ, aggregated when read outside the step.
   Replicated, ///< Like Mirrored, and copies are called `<v>/<i>`.
   Shared,     ///< One variable, which every replica uses.
   Host,       ///< Shared, on the host; replicas read a copy of its value.
@@ -283,8 +283,9 @@ public:
   /// Returns all attributes, in the order of the file.
   llvm::SmallVector<AttrEntry, 8> attrs(NodeId N) const;
 
-  /// Typed values. A scalar attribute that the node does not have takes the
-  /// op's default. Nothing if there is no value or it is of another kind.
+  /// Return typed values. A scalar attribute that the node does not have gets
+  /// the op's default. Nothing is returned if there is no value or it has
+  /// another kind.
   std::optional<int64_t> intAttr(NodeId N, llvm::StringRef Key) const;
   std::optional<bool> boolAttr(NodeId N, llvm::StringRef Key) const;
   std::optional<float> floatAttr(NodeId N, llvm::StringRef Key) const;
@@ -507,7 +508,7 @@ private:
   NodeId InputCount = 0;
   NodeId Live = 0;
   NodeId VerifiedCount = 0;
-  /// Erased since the graph was verified.
+  /// The names that were erased since the graph was verified.
   std::vector<llvm::StringRef> LostNames;
   uint64_t Revision = 0;
   bool Changed = false;

@@ -2,9 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Three walks: the fields of each node, the table of names, the sources of
-// inputs from far away. No message object is made. The usual encoding of a node
-// takes a fast path; any other legal encoding takes the general reader.
+// Three walks read the fields of each node, fill the table of names, and find
+// the sources of inputs that are not among the nodes just before. No message
+// object is made. The usual encoding of a node takes a fast path; any other
+// legal encoding takes the general reader.
 //
 //===----------------------------------------------------------------------===//
 

@@ -434,8 +434,8 @@ std::vector<uint32_t> countWaiting(const Graph &G, const BackEdges &Back) {
   return Waiting;
 }
 
-/// Prints one cycle among the nodes with inputs left. Each of them has such an
-/// input, so a walk backwards must return to a node.
+/// Prints one cycle among the nodes with inputs left. Each of them reads
+/// another one of them, so a walk backwards must return to a node.
 void reportCycle(const Graph &G, const BackEdges &Back,
                  DiagnosticEngine &Diags) {
   constexpr size_t Shown = 10;

@@ -28,8 +28,9 @@ bool verifyGraph(const Graph &G, DiagnosticEngine &Diags,
 /// inlined.
 bool verifyOutputCounts(const Graph &G, DiagnosticEngine &Diags);
 
-/// Checks only collectives: groups are complete, agree and sit on distinct
-/// devices, and every result is read behind a barrier that runs all members.
+/// Checks only collectives. Groups must be complete, and their members must
+/// agree and be on distinct devices. Every user of a result must wait for a
+/// barrier that runs all members.
 bool verifyCollectives(const Graph &G, DiagnosticEngine &Diags);
 
 /// Checks further rules of importing a graph in which verifyGraph found no

@@ -148,9 +148,9 @@ bool isGate(const Graph &G, NodeId N, ArrayRef<NodeId> Members) {
   });
 }
 
-/// Checks that every user of a member is a gate or behind one.
+/// Checks that every user of a member is a gate or waits for one.
 void verifyGates(const Graph &G, const Group &Its, DiagnosticEngine &Diags) {
-  // A gate is looked up once for each member that is read behind it.
+  // A gate is looked up for each user that waits for it, but inspected once.
   std::map<NodeId, bool> Gates;
   auto IsGate = [&](NodeId N) {
     auto [It, New] = Gates.try_emplace(N, false);

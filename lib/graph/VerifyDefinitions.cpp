@@ -375,7 +375,8 @@ private:
     addForeign(N, A.Key);
   }
 
-  /// Reports a repeated key: protobuf reads the last entry, passes the first.
+  /// Reports a repeated key: protobuf reads the last entry, but passes read the
+  /// first one.
   void addForeign(NodeId N, StringRef Key) {
     bool IsNew = none_of(Few, [&](StringRef K) { return equalBytes(K, Key); });
     if (Few.size() < MaxFew)

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The same checks as TensorFlow's InstantiateFunction, which every call of a
-// function ends up at.
+// The same checks as those of TensorFlow's InstantiateFunction, which runs for
+// every call of a function.
 //
 //===----------------------------------------------------------------------===//
 

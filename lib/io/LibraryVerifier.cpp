@@ -319,7 +319,8 @@ private:
           Ready.push_back(User);
     if (Ready.size() == Size)
       return;
-    // Each node left over reads another one, and in the end one of a cycle.
+    // Each node left over reads another one, so a walk along inputs ends in a
+    // cycle.
     auto IsLeft = [&](unsigned I) { return Open[I] != 0; };
     auto At = static_cast<unsigned>(
         find_if(Open, [](unsigned Count) { return Count != 0; }) -

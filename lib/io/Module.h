@@ -47,8 +47,9 @@ class NodeWriter {
 public:
   virtual ~NodeWriter() = default;
   virtual size_t units() const = 0;
-  /// Calls \p F with the exact sizes of the output of all units, in order:
-  /// \p Times pieces of \p Bytes, each one or several whole fields.
+  /// Calls \p F, in order, with the exact sizes of the output of all units. A
+  /// call means \p Times pieces of \p Bytes bytes. A piece is one or several
+  /// whole fields.
   virtual void
   sizes(llvm::function_ref<void(uint64_t Bytes, uint64_t Times)> F) const = 0;
   /// Writes units \p Begin to \p End. Several threads may call it, each with

@@ -268,7 +268,7 @@ void verifyDeclaredInitializers(const Module &M, StringRef Word,
   }
 }
 
-/// Checks the entries of which import_meta_graph makes objects.
+/// Checks the collection entries from which import_meta_graph makes objects.
 class Declarations {
 public:
   Declarations(const Module &M, DiagnosticEngine &Diags)

@@ -29,7 +29,7 @@ enum : uint32_t {
   KeepsZeros = 1 << 0,
   /// Trivially replicated operands do not make its results so.
   NotOfTrue = 1 << 1,
-  /// Its operands may have different numbers of rows: it broadcasts none.
+  /// Its operands may have different numbers of rows, as it never broadcasts.
   TakesUnequalRows = 1 << 2,
   /// Its rule is asked although it has no result.
   ForEffect = 1 << 3,

@@ -51,7 +51,8 @@ private:
   DenseMap<NodeId, unsigned> Count; ///< The number of new reads.
   std::map<std::vector<NodeId>, uint32_t>
       Numbers; ///< By the nodes to wait for.
-  /// By view, or by variable, and the number of the nodes that it waits for.
+  /// The new reads: by view, or by variable and port, and by the number of the
+  /// nodes that the read waits for.
   std::map<std::tuple<NodeId, uint32_t, uint32_t>, NodeId> Again;
 };
 
@@ -67,7 +68,7 @@ void Rereader::readAgain(const LateUse &Late) {
     return It == Again.end() ? View : It->second;
   };
   if (Late.Views.empty()) {
-    // The variable itself, or the output of an update of it.
+    // E is the variable itself, or the output of an update of the variable.
     auto [It, New] = Again.try_emplace({E.Node, E.Port, After}, NoNode);
     if (New) {
       AttrRun Attrs;

@@ -15,8 +15,9 @@
 
 namespace graft {
 
-/// Marks an update that waits for reads which the input leaves unordered, a
-/// node that reads again, and the users of that read; it stays in outputs.
+/// Marks three kinds of nodes: an update that waits for reads which the input
+/// leaves unordered, a node that reads a variable again, and the users of such
+/// a read. The attribute stays in outputs.
 inline constexpr llvm::StringRef OrderedAttr = "_graft_ordered";
 
 /// A reader of the memory of a variable, and an update that nothing orders with
@@ -26,22 +27,22 @@ struct OpenRead {
   NodeId Update;
 };
 
-/// Makes the updates wait for these reads. The input allows this order among
-/// others, and its author sees this one.
+/// Makes each update wait for its reader. The input allows several orders, of
+/// which its author sees this one.
 void orderReads(Graph &G, llvm::ArrayRef<OpenRead> Reads);
 
 /// A use of the value of a reference variable that comes after an update, and
 /// so has the written value: it can read the variable again.
 struct LateUse {
-  NodeId Var; ///< One of them if there are several.
+  NodeId Var; ///< The variable, or one of several.
   Use Of;
-  std::vector<NodeId> Views; ///< Between the variable and it, in order.
+  std::vector<NodeId> Views; ///< From the variable to the use, in order.
   llvm::SmallVector<NodeId, 4> Waits; ///< The nodes that the read has to
                                       ///< follow.
 };
 
-/// Makes these uses read again. A use by a view of another use stands behind
-/// that one.
+/// Makes each of \p Uses read its variable again. In \p Uses, a use whose user
+/// is a view of another use comes after that use.
 void readAgain(Graph &G, llvm::ArrayRef<LateUse> Uses);
 
 /// Returns true if \p Output was made from a graph whose reads were ordered.

@@ -20,15 +20,17 @@
 
 namespace graft {
 
-/// The name in the input of a node that lost it to its merged value.
+/// The name that a node has in the input, if its merged value took that name.
 inline constexpr llvm::StringRef OriginAttr = "_graft_origin";
 /// The slice of a part of a variable: `VARIABLE SHAPE SLICE`, the latter two as
 /// in a checkpoint: `w 10 4 0,5:0,4`. Stays in outputs, where no other node
 /// names the variable.
 inline constexpr llvm::StringRef SliceAttr = "_graft_slice";
-/// On splits: the group of those that have equally many rows, as the user says.
+/// On splits of feeds: a number that feeds share if they have equally many
+/// rows, as the user says.
 inline constexpr llvm::StringRef RowsAttr = "_graft_rows";
-/// The value in the input of a constant whose batch sizes were made local.
+/// On constants whose batch sizes became per-replica sizes: the value in the
+/// input.
 inline constexpr llvm::StringRef OriginalAttr = "_graft_original";
 /// The node of the input that a node of kind Inserted::Again repeats.
 inline constexpr llvm::StringRef AgainAttr = "_graft_again";
@@ -48,17 +50,17 @@ struct Mesh {
 /// Returns the mesh of \p G; without devices if \p G is no replicated program.
 Mesh readMesh(const Graph &G);
 
-/// Returns true if a gathering collective has the rows in the order of the
-/// replicas: TensorFlow orders its members by the job, task and number of their
+/// Returns true if a gathering collective returns the rows in the order of the
+/// replicas. TensorFlow orders its members by the job, task and number of their
 /// devices.
 bool gathersInOrder(llvm::ArrayRef<std::string> Devices);
 
-/// Returns the device for unreplicated nodes if the replicas begin on \p
-/// Device: that device, or its host if it is a TPU.
+/// Returns the device for unreplicated nodes if the first replica is on
+/// \p Device: that device, or its host if it is a TPU.
 std::string hostDevice(llvm::StringRef Device);
 
-/// Returns true if \p N combines per-replica values: it reads them as such
-/// although it may be unreplicated.
+/// Returns true if \p N combines the local values of all replicas. It reads
+/// per-replica nodes although it may be unreplicated itself.
 bool combinesReplicas(const Graph &G, NodeId N);
 
 /// Adds a take-first merge of \p E, which is equal on all replicas.

@@ -178,7 +178,8 @@ Error Drawing::select(const DrawingOptions &O) {
 }
 
 /// Returns the key of the box of \p N: its replica from 1 on, or 0, and its
-/// scope. A node outside of such a scope is alone, with its name as the key.
+/// scope. A node that is in fewer scopes has a box of its own, with its name as
+/// the key.
 std::pair<unsigned, StringRef> Drawing::placeOf(NodeId N, size_t Depth) const {
   const DrawnNode &This = Nodes[N];
   StringRef Scope = scopeOf(This.Name, Depth);

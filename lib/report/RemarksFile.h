@@ -34,8 +34,8 @@ RemarksFormat remarksFormatOf(llvm::StringRef File);
 std::string remarksYaml(const DiagnosticEngine &Diags);
 /// Returns an array of JSON objects with the same fields.
 std::string remarksJson(const DiagnosticEngine &Diags);
-/// Writes the fields of \p D into the object that \p J is in, and \p Help, the
-/// advice, if it is not empty.
+/// Writes the fields of \p D into the open object of \p J. Adds the advice
+/// \p Help unless it is empty.
 void remarkFields(llvm::json::OStream &J, const Diagnostic &D,
                   llvm::StringRef Help = "");
 /// Returns a stream as of LLVM's -fsave-optimization-record, about \p File.

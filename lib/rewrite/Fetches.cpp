@@ -83,8 +83,8 @@ std::vector<Endpoint> fetchesLike(const Graph &G, StringRef Pattern,
   return Result;
 }
 
-/// A merged tensor takes the name of its node if the first outputs are merged
-/// too.
+/// Adds \p E and all outputs before it: a merged output takes the name of its
+/// node only if these are merged too.
 void Fetches::addNamed(Endpoint E, bool Alone) {
   Found[{E.Node, E.Port}] |= Alone;
   while (E.Port-- > 0)
@@ -174,7 +174,7 @@ bool Fetches::addNamed(const Module &M, ArrayRef<std::string> Names,
 }
 
 /// Returns true if the scalar of \p N is merged although it is equal on all
-/// replicas and is not named. A variable is read without a merge.
+/// replicas and no user named it. A read of a variable needs no merge.
 bool Fetches::isWorthPicking(NodeId N) const {
   return Picks && isScalar({N, 0}) && none_of(G.dataInputs(N), [&](Endpoint E) {
            return Facts.Vars.variableOf(E) != NoNode;
@@ -201,9 +201,9 @@ bool Fetches::isRead(Endpoint E) const {
   });
 }
 
-/// Returns true if \p E has an error for each example and no node sums them: a
-/// gradient of it begins with as many ones, or reads only another output of the
-/// op.
+/// Returns true if \p E may be a loss with an error for each example, which no
+/// node sums. Its gradient then reads only the size of \p E, to make ones, or
+/// only another output of the op.
 bool Fetches::isLossOfRows(Endpoint E) const {
   return isFloating(G.outputType(E)) && hasValue(E) &&
          (G.anyUse(E.Node,
@@ -245,7 +245,8 @@ std::vector<bool> Fetches::findLost() const {
     bool Open = G.isPerReplica(N) &&
                 any_of(seq(0u, Facts.Dims.numOutputs(N)),
                        [&](unsigned Port) { return IsOpen({N, Port}); });
-    // A type rule of the op knows its operands.
+    // An op with a type rule has lost the batch size only if an operand is
+    // unknown too.
     if (Open && (!ruleOf(G.opName(N)).Type || any_of(G.dataInputs(N), IsOpen)))
       Lost[N] = any_of(G.dataInputs(N), MaySay) || G.isOp(N, op::EnsureShape);
   }

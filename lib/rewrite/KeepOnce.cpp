@@ -135,16 +135,16 @@ bool dropStaleMerges(Graph &G, const ProgramFacts &Facts) {
 }
 
 /// Returns true if sync-batch-norm gave statistics to \p N, a fused batch norm
-/// or its gradient: its results then differ from those of its name in the
-/// input.
+/// or its gradient. Its results then differ from those of the node of that name
+/// in the input.
 bool takesStatistics(const Graph &G, NodeId N) {
   return G.opName(N).starts_with(op::FusedBatchNorm) &&
          G.boolAttr(N, "is_training") == false && G.node(N).NumData > 4 &&
          G.node(G.input(N, 4).Node).Kind == Inserted::Definition;
 }
 
-/// Renames \p N and returns its old name. A name of the input has the value
-/// that it has there, or does not exist.
+/// Renames \p N and returns its old name: in the output, a name of the input
+/// must stand for the value that it has in the input, or not exist.
 std::string takeName(Graph &G, NodeId N) {
   std::string Name = G.name(N).str();
   G.setStringAttr(N, OriginAttr, Name);
@@ -399,9 +399,9 @@ std::vector<bool> ofVariables(const Graph &G, const ProgramFacts &Facts) {
   return Result;
 }
 
-/// Returns true if \p Zeros meet rows that were concatenated on each replica:
-/// as zeros they have that concatenation order, fed for the whole batch
-/// another.
+/// Returns true if \p Zeros meet rows that were concatenated on each replica.
+/// Zeros fit that concatenation order, but a tensor that users feed for the
+/// whole batch has another order.
 static bool meetsJoinedRows(const Graph &G, const ProgramFacts &Facts,
                             NodeId Zeros) {
   SmallVector<NodeId, 8> Work{Zeros};
@@ -549,10 +549,10 @@ private:
   KeptOnce Result;
 };
 
-/// Gathers rows for ops whose output has as many rows as they gather: Unique
-/// gives an index for each row. Before that, their inferred sizes are those of
-/// a shard, and agree with those of other rows only by this error. Returns true
-/// if there was such a node.
+/// Gathers rows for ops whose output has as many rows as they gather, such as
+/// Unique, which returns an index for each row. Before that, the inferred size
+/// of the output is that of a shard, so it agrees with other shards by mistake.
+/// Returns true if there was such a node.
 bool OnceFinder::gatherRows(const ProgramFacts &Facts) {
   auto GivesRows = [&](NodeId N) {
     return any_of(seq(0u, Facts.Dims.numOutputs(N)), [&](uint32_t Port) {
@@ -572,8 +572,8 @@ bool OnceFinder::gatherRows(const ProgramFacts &Facts) {
   return true;
 }
 
-/// Makes nodes of unknown type unreplicated until there are no more: each
-/// iteration changes sizes, so that it may reveal others.
+/// Makes nodes of unknown type unreplicated until no more are found. Each
+/// iteration changes sizes, and may so reveal other nodes.
 void OnceFinder::settle() {
   static constexpr unsigned MaxTurns = 32;
   for (; Turn < MaxTurns; ++Turn) {
@@ -662,7 +662,8 @@ bool OnceFinder::fix(const ProgramFacts &Facts, ArrayRef<NodeId> Moved,
     }
   if (Fixed.size() != Before)
     return true;
-  // No edge draws in the other nodes: sizes do.
+  // Here sizes, not edges, make nodes outside of Moved unreplicated. So each
+  // part is tried by itself.
   static constexpr unsigned MaxParts = 8;
   std::vector<std::vector<NodeId>> Parts = partsOf(G, Moved);
   for (size_t I = 0; I < Parts.size(); ++I)
@@ -672,8 +673,8 @@ bool OnceFinder::fix(const ProgramFacts &Facts, ArrayRef<NodeId> Moved,
   return Fixed.size() != Before;
 }
 
-/// Moves the border of the unreplicated nodes to where less is sent. Nodes that
-/// would draw in others, whose cost was not counted, stay.
+/// Moves the border of the unreplicated nodes to where less is sent. A node
+/// stays if it would make other nodes unreplicated, whose cost was not counted.
 void OnceFinder::moveCut() {
   static constexpr unsigned MaxTries = 8;
   DenseSet<NodeId> Fixed;

@@ -114,7 +114,7 @@ private:
   const LoopInfo &Loops;
   ArrayRef<NodeId> Nest;
   DenseSet<NodeId> OfRows;        ///< Nodes that depend on rows.
-  DenseSet<NodeId> Others;        ///< Those with other readers, too.
+  DenseSet<NodeId> Others;        ///< Those that other nodes need, too.
   DenseMap<NodeId, NodeId> Again; ///< By node: its inserted repetition.
   JoinedRows &Joined;
 };
@@ -198,7 +198,7 @@ bool Sharer::isCheap() const {
   return 2 * Whole <= Rest;
 }
 
-/// Finds nodes of OfRows that have other readers, too.
+/// Finds the nodes of OfRows that other nodes than the decision need, too.
 void Sharer::findOthers(Use Decided) {
   SmallVector<NodeId, 16> Work;
   Others.clear();

@@ -77,7 +77,7 @@ public:
 private:
   struct Tensor {
     SetVector<NodeId> Readers; ///< Only nodes of Inside.
-    bool IsSplit = false;      ///< Replicas read their rows of it.
+    bool IsSplit = false;      ///< Set if replicas read their shards of it.
   };
 
   bool isSplit(Endpoint E, const ReplicationType &Type) const;
@@ -103,7 +103,7 @@ private:
 
   std::vector<NodeId> Once; ///< Nodes that are computed once already.
   std::vector<NodeId> Near; ///< Nodes that may be on either side.
-  DenseSet<NodeId> Inside;  ///< Both.
+  DenseSet<NodeId> Inside;  ///< The nodes of Once and Near.
   MapVector<std::pair<NodeId, uint32_t>, Tensor> Tensors;
 };
 
@@ -113,9 +113,9 @@ bool OnceCut::isSplit(Endpoint E, const ReplicationType &Type) const {
   return Type.isSharded() && !Type.isJoined() && Axis && *Axis == Type.Axis;
 }
 
-/// Returns true if \p N may be computed once as well as on each replica: it has
-/// no effect, and its operands and outputs are rows or equal on all replicas,
-/// not partial sums, as the gradient of a variable is.
+/// Returns true if \p N may be computed once as well as on each replica. It
+/// must have no effect. Its operands and outputs must be sharded or equal on
+/// all replicas: a partial sum, as the gradient of a variable, is neither.
 bool OnceCut::canMove(NodeId N) const {
   const Node &This = G.node(N);
   if (This.Count != Copies::PerReplica || This.Kind != Inserted::No ||
@@ -173,7 +173,8 @@ template <typename Fn> void OnceCut::forEachReader(NodeId N, Fn F) const {
   });
 }
 
-/// The operations of \p N: at least one for each element of rows that it reads.
+/// Returns the operations of \p N: at least one for each element of the sharded
+/// tensors that it reads.
 double OnceCut::workOf(NodeId N) const {
   double Read = 0;
   for (Endpoint E : G.dataInputs(N))
@@ -182,21 +183,23 @@ double OnceCut::workOf(NodeId N) const {
   return std::max(Work.operations(N), Read);
 }
 
-/// The bytes that are sent if an unreplicated node reads \p E, a sharded
-/// tensor, on the device of the first replica.
+/// Returns the bytes that are sent if an unreplicated node on the device of
+/// replica 0 reads \p E; 0 unless \p E is sharded.
 double OnceCut::gatherBytes(Endpoint E) const {
   if (!G.isPerReplica(E.Node) || !Facts.Types.type(E).isSharded())
     return 0;
   return Work.bytes(E) * (Replicas - 1) / Replicas;
 }
 
-/// The bytes that are sent if \p E is computed once and replicas read it.
+/// Returns the bytes that are sent if \p E is computed once and replicas read
+/// it.
 double OnceCut::splitBytes(Endpoint E, const Tensor &T) const {
   bool IsRows = T.IsSplit || Facts.Types.type(E).isSharded();
   return Work.bytes(E) * (Replicas - 1) / (IsRows ? Replicas : 1);
 }
 
-/// Adds \p Reader to the tensors whose node satisfies \p Counts.
+/// Adds \p Reader to each tensor that it reads from a node for which \p Counts
+/// returns true.
 template <typename Fn> void OnceCut::addReader(NodeId Reader, Fn Counts) {
   for (Endpoint E : G.dataInputs(Reader))
     if (Endpoint From = made(E); Counts(From.Node)) {
@@ -221,7 +224,8 @@ void OnceCut::addTensors(ArrayRef<NodeId> Nodes) {
   }
 }
 
-/// Finds the near nodes, by the work on the path to them.
+/// Finds the near nodes: those on whose path the work costs less than the
+/// current border, the nearest first.
 void OnceCut::collect() {
   for (NodeId N : Facts.Order)
     if (isKeptOnce(G, N))

@@ -133,13 +133,14 @@ void ReductionReport::remarkDemands(const ProgramFacts &Facts,
   }
 }
 
-/// Warns of a write that leaves the copies of a variable as its policy asks.
+/// Warns of an unproved write to a variable whose policy lets its copies
+/// differ.
 void ReductionReport::warnAsked(const ProgramFacts &Facts, NodeId N,
                                 unsigned I) const {
   bool IsSlot = I < Facts.Vars.update(G, N).NumVars;
   NodeId Var = Facts.Vars.variableOf(G.input(N, IsSlot ? I : 0));
   if (G.node(G.input(N, I).Node).Kind == Inserted::Merge)
-    return; // aggregateWrites() told
+    return; // aggregateWrites() has reported it
   bool OnRead = G.node(Var).Plan == Policy::SyncOnRead;
   ReplicationType Type = Facts.Types.number(G.input(N, I));
   Diagnostic &D = Diags.unproved(
@@ -210,8 +211,8 @@ static int64_t groupOf(const Graph &G, const DimAnalysis &Dims, NodeId N) {
   auto From = Dims.shape(G.input(N, 0)), To = Dims.value(G.input(N, 1));
   if (!From || !To)
     return 1;
-  // The products of the sizes other than the batch and the -1. A file may state
-  // sizes that overflow.
+  // Has and Wants are the products of all sizes but the batch size and the -1.
+  // They are limited, since a file may state sizes that overflow.
   int64_t Has = 1, Wants = 1;
   bool Rows = false, Open = false;
   for (DimId D : *From) {
@@ -237,7 +238,7 @@ static int64_t groupOf(const Graph &G, const DimAnalysis &Dims, NodeId N) {
   return IsKnown ? Wants / std::gcd(Has, Wants) : 1;
 }
 
-/// Tells that each replica needs whole groups of rows, such as triplets.
+/// Remarks that each replica needs whole groups of rows, such as triplets.
 void ReductionReport::sayOfGroups(const ProgramFacts &Facts,
                                   unsigned Replicas) const {
   NodeId First = NoNode;
@@ -327,7 +328,7 @@ void ReductionReport::warnNoGradient(const ProgramFacts &Facts) const {
   const TypeAnalysis &Types = Facts.Types;
   if (!Types.demands().empty() || !Types.unprovedWrites().empty())
     return;
-  bool IsSpread = false; // if nothing is, replicate told
+  bool IsSpread = false; // if false, replicate has reported it
   bool Writes = false;
   for (NodeId N : Facts.Order) {
     const Node &This = G.node(N);

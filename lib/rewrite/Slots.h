@@ -16,8 +16,8 @@
 
 namespace graft {
 
-/// Calls \p Do with each op that updates a variable with slots, the variable
-/// and one of the slots, until it returns false. Returns true if it never did.
+/// Calls \p Do(op, variable, slot) for each slot that an op updates together
+/// with a variable. Stops and returns false if \p Do returns false.
 bool forEachSlot(
     const Graph &G, const VariableIndex &Vars,
     llvm::function_ref<bool(NodeId Update, NodeId Var, NodeId Slot)> Do);

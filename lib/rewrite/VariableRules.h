@@ -29,9 +29,9 @@ bool applyVariableRules(Graph &G, const VariableIndex &Vars,
 std::string similarVariable(const Graph &G, const VariableIndex &Vars,
                             llvm::StringRef Name);
 
-/// Does the same for declarations in VariableDefs of \p M: a synchronization
-/// other than AUTO, or an aggregation other than NONE. An aggregation alone
-/// sets the policy \p Default.
+/// Gives variables the policy and aggregation that VariableDefs of \p M
+/// declare: a synchronization other than AUTO, or an aggregation other than
+/// NONE. An aggregation alone sets the policy \p Default.
 bool applyDeclaredRules(Module &M, Policy Default, DiagnosticEngine &Diags);
 
 /// Returns true if \p Update writes a per-replica value: it is in the step.

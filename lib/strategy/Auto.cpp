@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Greedy: the variables with the most bytes choose first. Each takes the choice
-// with the shortest predicted step, given the choices before. Several may be
-// equal if another link is the busiest by far: then the one that moves fewer
-// bytes wins.
+// with the shortest predicted step, given the choices before. Several choices
+// are equally fast if another link is the busiest by far; then the one that
+// moves fewer bytes wins.
 //
 //===----------------------------------------------------------------------===//
 

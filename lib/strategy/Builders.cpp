@@ -149,8 +149,8 @@ public:
                     V.Parts.back().Group);
   }
 
-  /// Returns an axis with more than one row; a sparse variable has its rows
-  /// along the first axis.
+  /// Returns a random axis with a size above 1. A sparse variable has its rows
+  /// along the first axis, so it gets that one.
   unsigned randomAxis(const VariableRow &Row) {
     SmallVector<unsigned, 4> Axes;
     for (const auto &[Axis, Size] : enumerate(Row.Shape))
@@ -283,7 +283,7 @@ void randomAxisPartitionAllReduce(Build &B, const VariableRow &Row,
 void parallax(Build &B, const VariableRow &Row, VariableStrategy &V) {
   if (!Row.Sparse)
     return B.allReduced(Row, V);
-  // It counts as a member of a group all the same.
+  // The variable counts as a member of an all-reduce group all the same.
   B.skipGroup();
   B.onServer(Row, /*Greedy=*/true, V);
   V.Why = "its gradient is sparse; " + V.Why;

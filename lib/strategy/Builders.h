@@ -30,9 +30,10 @@ struct BuilderOptions {
 /// The properties of a strategy before it sees a variable.
 struct StrategyTraits {
   llvm::StringLiteral Name;
-  /// Set if it may partition variables.
+  /// Set if the strategy may partition variables.
   bool Cuts;
-  /// The one policy of all variables, if it decides no more without options.
+  /// The policy of all variables, if the strategy decides nothing else without
+  /// options.
   Policy ForAll = Policy::None;
 };
 

@@ -4,8 +4,8 @@
 //
 // The devices of replicas, from a list or the description of a cluster. The
 // rules and the words of messages are those of TensorFlow's MirroredStrategy.
-// It accepts some lists in graph mode that are refused here, since the graph
-// would not do what was asked for.
+// In graph mode MirroredStrategy accepts some lists that are refused here,
+// since the graph would not do what was asked for.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ namespace graft {
 struct ClusterSpec {
   /// `host:port` of each task, by job.
   std::map<std::string, std::vector<std::string>> Jobs;
-  /// The task that reads it, if it is named.
+  /// The task that reads `TF_CONFIG`, if it is named.
   std::string TaskType;
   std::optional<unsigned> TaskIndex;
 };

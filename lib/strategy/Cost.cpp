@@ -119,9 +119,9 @@ void CostModel::addGather(Traffic &T, double Bytes) const {
   }
 }
 
-/// Adds \p Copies times \p Bytes from \p From to \p To; \p Messages of them
-/// pass the network. The memory of a host is at the network, a device is behind
-/// the link inside its machine.
+/// Adds \p Copies transfers of \p Bytes from machine \p From to machine \p To;
+/// \p Messages of them pass the network. The memory of a host is at the
+/// network. A device is behind the link inside its machine.
 static void send(std::vector<NodeTraffic> &Part, size_t From, size_t To,
                  unsigned Copies, unsigned Messages, double Bytes,
                  bool ToHost) {

@@ -39,7 +39,7 @@ struct Synchronizer {
 
   SpecType Spec = Auto;             ///< AllReduce: `communication_hint`.
   CompressorType Compressor = None; ///< AllReduce.
-  int Group = 0;                    ///< AllReduce: a group is fused.
+  int Group = 0;                    ///< AllReduce: the group to fuse it with.
 
   bool operator==(const Synchronizer &) const = default;
 };

@@ -66,7 +66,7 @@ public:
   std::string Message;
 };
 
-/// Returns which entry is open where the file ends too early, or "".
+/// Returns the entry that is open where a text file ends too early, or "".
 std::string unclosedIn(StringRef Text) {
   namespace io = google::protobuf::io;
   Collector Ignored;
@@ -91,7 +91,7 @@ std::string unclosedIn(StringRef Text) {
                  Open.back().first, Open.back().second);
 }
 
-/// Returns, for a binary file, which entry is longer than the rest, or "".
+/// Returns the entry that is longer than the rest of a binary file, or "".
 std::string truncationOf(StringRef Bytes) {
   namespace io = google::protobuf::io;
   io::CodedInputStream Stream(reinterpret_cast<const uint8_t *>(Bytes.data()),

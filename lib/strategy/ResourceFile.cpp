@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // AutoDist's file of machines. LLVM's parser returns a stream of YAML nodes
-// that can be read once, in order. It is copied to a tree first, so that checks
-// may look up keys in any order.
+// that can be read once, in order. The nodes are copied to a tree first, so
+// that checks may look up keys in any order.
 //
 //===----------------------------------------------------------------------===//
 

@@ -87,7 +87,8 @@ inline bool equalBytes(llvm::StringRef A, llvm::StringRef B) {
   return A.size() == B.size() && equalBytes(A.begin(), B.begin(), A.size());
 }
 
-/// equalBytes() for texts that mostly are the same object: it is not read then.
+/// equalBytes() for texts that mostly are one object in memory. The bytes of
+/// such an object are not read.
 inline bool isSameText(llvm::StringRef A, llvm::StringRef B) {
   return A.size() == B.size() &&
          (A.data() == B.data() || equalBytes(A.begin(), B.begin(), A.size()));

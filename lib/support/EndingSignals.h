@@ -19,7 +19,8 @@ public:
   /// does. LLVM's handlers, which are installed later, would override this.
   EndingSignals();
 
-  /// Has \p Handler handle the others, instead of LLVM's handlers.
+  /// Installs \p Handler for the signals that are not ignored, instead of
+  /// LLVM's handlers.
   void install(void (*Handler)(int)) const;
 
 private:

@@ -43,7 +43,8 @@ public:
     return None;
   }
 
-  /// Returns the index that has the name \p Name, or adds \p Index with it.
+  /// Returns the index that has the name \p Name. If there is none, adds
+  /// \p Index with this name.
   template <typename Fn>
   uint32_t insert(uint32_t Index, llvm::StringRef Name, uint32_t Hash,
                   Fn NameOf) {

@@ -41,12 +41,12 @@ std::error_code createTemporary(llvm::StringRef Path,
 /// folders of this function.
 std::error_code createTemporaryFolder(llvm::StringRef Path);
 
-/// Forgets such a folder, because it was removed or renamed.
+/// Forgets the temporary folder \p Path, which was removed or renamed.
 void releaseTemporaryFolder(llvm::StringRef Path);
 
-/// Removes all of them. Call it when only the end of the program follows, also
-/// from signal handlers. If several threads end the program, it returns in one
-/// of them only.
+/// Removes all temporary files and folders. Call it when only the end of the
+/// program follows, also from signal handlers. If several threads end the
+/// program, it returns in one of them only.
 void removeTemporaries();
 
 /// Removes the folder \p Path with its contents. Links are removed, not

@@ -1,4 +1,4 @@
-//===- lib/certify/compare/Certificate.cpp - is it the same step? -*- C++ -*-=//
+//===- lib/certify/compare/Certificate.cpp - check of a program -*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -48,7 +48,8 @@ private:
   bool matchNodes();
   NodeId findInput(StringRef Name);
   void compareNode(NodeId I, NodeId P);
-  /// Returns true if \p E of the program stands for \p Want of the input.
+  /// Returns true if tensor \p E of the program is tensor \p Want of the input,
+  /// or an equal read of a variable that has a proxy.
   bool reads(Endpoint E, Endpoint Want) const {
     if (E.Node == NoNode)
       return false;
@@ -72,7 +73,9 @@ private:
   bool ReadsBatches = false;  ///< The program reads a queue or an iterator.
   std::vector<uint32_t> OpOf; ///< By op of the input: the op of the program.
   uint32_t ConstOp = ~0u;     ///< The op Const of the program.
-  std::vector<std::pair<NodeId, StringRef>> StatedShapes; ///< To be compared.
+  /// Nodes with an attribute that states a shape: run() compares it with the
+  /// inferred sizes.
+  std::vector<std::pair<NodeId, StringRef>> StatedShapes;
   std::vector<NodeId> NamedAxes; ///< Squeezes that name the axes they drop.
   /// The nodes of the input by name, for when ids do not match.
   DenseMap<StringRef, NodeId> ByName;
@@ -103,8 +106,8 @@ NodeId Checker::findInput(StringRef Name) {
   return It == ByName.end() ? NoNode : It->second;
 }
 
-/// Matches nodes by name. The program must have every node of the input once,
-/// and all its other nodes must be inserted ones.
+/// Matches nodes by name. Each node of the input must be in the program exactly
+/// once. All other nodes of the program must be inserted nodes.
 bool Checker::matchNodes() {
   ProgramOf.assign(In.size(), NoNode);
   InputOf.assign(G.size(), NoNode);
@@ -132,7 +135,7 @@ bool Checker::matchNodes() {
     } else {
       ProgramOf[I] = P;
       InputOf[P] = I;
-      // Names are unique, so only a node that lost its name can give it away.
+      // If the node was renamed, another node may now have its old name.
       if (!isSameText(Origin, G.name(P)))
         if (NodeId N = G.find(Origin); N != NoNode)
           NamedAfter[N] = I;
@@ -160,7 +163,8 @@ static bool sameAttrs(StringRef Was, StringRef Now) {
   AttrReader Old(Was), New(Now);
   AttrEntry A, B;
   while (Old.next(A)) {
-    // Equal bytes are an equal field, and comparing is cheaper than parsing.
+    // If the bytes are equal, the field is equal; comparing is cheaper than
+    // parsing.
     if (New.rest().starts_with(A.Whole) && A.Key != OriginalAttr) {
       New.skip(A.Whole.size());
       continue;
@@ -227,8 +231,9 @@ void Checker::compareAttrs(NodeId I, NodeId P) {
       error(P, "attribute '" + A.Key + "' is not in the input");
 }
 
-/// Returns true if \p Key is the attribute of a Squeeze that drops all axes of
-/// size 1 in the input: a program may name these axes.
+/// Returns true if \p Key is squeeze_dims and the Squeeze \p I has no such axes
+/// in the input. It then drops all axes of size 1, which a program may name.
+/// Notes \p P, so that run() checks the named axes.
 bool Checker::mayNameAxes(NodeId I, NodeId P, StringRef Key) {
   if (Key != "squeeze_dims" || !G.isOp(P, op::Squeeze))
     return false;
@@ -249,8 +254,8 @@ bool Checker::isOpenFeed(NodeId I) const {
          parseShape(*Bytes).UnknownRank;
 }
 
-/// Returns true if input \p K of node \p P is that of \p I, or equal to it by
-/// definition.
+/// Returns true if input \p K of node \p P is input \p K of node \p I, or
+/// equals it by the definition of a batch norm.
 bool Checker::readsDefined(NodeId I, NodeId P, unsigned K) const {
   Endpoint Want = In.inputs(I)[K], E = G.input(P, K);
   if (BatchNorms->means(E, Want) ||
@@ -305,8 +310,9 @@ void Checker::compareNode(NodeId I, NodeId P) {
     error(P, "has different control inputs than in the input");
 }
 
-/// Returns true if \p N has the operands of the single-device step, so that
-/// equal sizes there are equal here. (Conflicting sizes prove nothing.)
+/// Returns true if \p N is unreplicated and takes global values only. Its
+/// operands have the sizes of the single-device step, so sizes that are equal
+/// in that step are equal here. (Conflicting sizes prove nothing.)
 bool Checker::isOfWholeBatch(const ProgramFacts &Facts, NodeId N) const {
   return G.node(N).Count == Copies::Once &&
          all_of(G.dataInputs(N), [&](Endpoint E) {
@@ -346,8 +352,8 @@ void Checker::checkDemands(const ProgramFacts &Facts) {
   }
   for (auto [N, I] : Facts.Types.unprovedWrites()) {
     NodeId Cause = Facts.Types.type(G.input(N, I)).Cause;
-    // A pass warned of a value that the input itself leaves open; an inserted
-    // origin is an error.
+    // If the type became unknown at a node of the input, a pass has warned of
+    // it. If it became unknown at an inserted node, that is an error.
     if (Facts.Types.usesState(N, I))
       continue;
     if (IsComputation || Cause == NoNode || G.node(Cause).Kind != Inserted::No)
@@ -362,9 +368,10 @@ void Checker::checkDemands(const ProgramFacts &Facts) {
   checkForeignOps(Facts);
 }
 
-/// Checks that nodes that no rule relates can run on every replica. (That they
-/// leave copies equal is checked by insert-reductions: a written file does not
-/// tell which copies may differ because a rule for their variable says so.)
+/// Checks that each replica can run the nodes for which no rule relates local
+/// and global values. (The pass insert-reductions checks that these nodes leave
+/// copies of variables equal. A written file does not state which copies may
+/// differ by a rule for their variable.)
 void Checker::checkLocalRuns(const ProgramFacts &Facts) {
   LocalRuns Local(G, Facts);
   auto IsTold = [&](NodeId N) {
@@ -376,9 +383,10 @@ void Checker::checkLocalRuns(const ProgramFacts &Facts) {
       error(F.Node, F.Why + Local.spoiledBy(F.Node).str(G));
 }
 
-/// Refuses per-replica ops that TensorFlow does not have and that take a
-/// variable. Their effect is unknown: copies would run them on their own rows,
-/// and several times if the variable is unreplicated.
+/// Reports per-replica nodes that take a variable and whose op is not part of
+/// TensorFlow. The effect of such an op is unknown. Each copy would apply it to
+/// the rows of its replica, and N copies would apply it to an unreplicated
+/// variable.
 void Checker::checkForeignOps(const ProgramFacts &Facts) {
   auto IsForeign = [&](uint32_t Op) {
     return !G.opDefOf(Op) && !G.opNameOf(Op).starts_with("_");
@@ -412,7 +420,7 @@ void Checker::checkConstant(const ProgramFacts &Facts, NodeId P) {
       error(P, "this constant has the size of a per-replica shard");
     return;
   }
-  // Equal bytes are equal numbers, none of which may then follow the batch.
+  // A constant that no pass changed is right if no element follows the batch.
   if (In.attrBytes(I).data() == G.node(P).AttrData &&
       !Facts.Dims.isSymbolic({P, 0}))
     return;
@@ -460,13 +468,13 @@ bool Checker::run() {
   for (NodeId I = 0; I < In.size(); ++I)
     if (In.isLive(I))
       compareNode(I, ProgramOf[I]);
-  // In each iteration, a recomputed node must get what the original gets.
+  // A recomputed node must have the op, attributes and inputs of its original.
   for (NodeId P = 0; P < G.size() && !AgainOf.empty(); ++P)
     if (auto It = AgainOf.find(P); It != AgainOf.end())
       compareNode(It->second, P);
-  // Infers from scratch: nothing that the passes inferred is used. Readers of
-  // an unpacked tensor may rely on the sizes of the tensor that was packed. The
-  // sizes that the pack states are then compared with these.
+  // The certificate infers from scratch and uses no result of a pass. An
+  // unpacked tensor is assumed to have the sizes of the tensor that was packed.
+  // PackCheck then compares these with the sizes that the pack states.
   DimOptions Options = optionsOf(G);
   for (NodeId N = 0; N < G.size(); ++N)
     if (G.isLive(N) && G.node(N).Kind == Inserted::Pack)

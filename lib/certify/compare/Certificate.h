@@ -1,12 +1,13 @@
-//===- lib/certify/compare/Certificate.h - is it the same step? -*- C++ -*-===//
+//===- lib/certify/compare/Certificate.h - check of a program ---*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A translation check. It reads the input graph and the program, and no
-// decision of a pass. Erasing the inserted nodes, which must do nothing to
-// global values, must give back the input edge for edge. Types inferred from
-// scratch must show that every erased node is the identity on global values,
-// and that every value that leaves the step is a global value.
+// A translation check. It reads only the input graph and the program, and no
+// decision of a pass. Inserted nodes must not change global values: without
+// them, the program must equal the input edge for edge. The certificate infers
+// types from scratch. They must show that each inserted node is the identity on
+// global values. They must also show that each value that leaves the step is a
+// global value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,13 +19,13 @@
 
 namespace graft {
 
-/// Checks that \p Program computes the single-device step of \p Input. Errors
-/// name the nodes; at most a dozen are reported. An assumption is no error
-/// here: the pass that made it warned of it.
+/// Checks that \p Program computes the single-device step of \p Input. Reports
+/// at most twelve errors, each with its node. An assumption of a pass is not an
+/// error: the pass has warned of it.
 bool certifyProgram(const InputGraph &Input, const Graph &Program,
                     DiagnosticEngine &Diags);
-/// Checks \p Program against a snapshot of \p Input as it is now. If
-/// \p IsComputation, the program may lack the names of results without users.
+/// Takes a snapshot of \p Input and checks \p Program against it. If \p
+/// IsComputation, the program may lack the names of results without users.
 bool certifyProgram(const Graph &Input, const Graph &Program,
                     DiagnosticEngine &Diags, bool IsComputation = false);
 

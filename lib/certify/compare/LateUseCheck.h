@@ -12,10 +12,10 @@
 
 namespace graft {
 
-/// Checks uses, after an update, of a reference variable that was read before
-/// it. Such a use must be in the task of the variable: another task has a copy
-/// of the old value (lib/infer/graph/LateUses.h). \p G is a program or a graph
-/// made from one.
+/// Checks nodes that run after an update of a reference variable but use a read
+/// from before the update. Such a node must be in the task of the variable:
+/// another task has a copy of the old value (lib/infer/graph/LateUses.h). \p G
+/// is a program or a graph made from a program.
 bool checkLateUses(const Graph &G, DiagnosticEngine &Diags);
 
 } // namespace graft

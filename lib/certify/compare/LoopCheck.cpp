@@ -1,4 +1,4 @@
-//===- lib/certify/compare/LoopCheck.cpp - are loops whole? ---------------===//
+//===- lib/certify/compare/LoopCheck.cpp - check of loops -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -41,7 +41,8 @@ void checkLoops(const Graph &G, const LoopInfo &Loops,
                         "', which is unreplicated");
 }
 
-/// Returns true if \p Now equals \p Was but for \p Sizes that follow the batch.
+/// Returns true if \p Now differs from \p Was only where \p Sizes follow the
+/// batch, and has the size of one of \p Replicas there.
 static bool isLocalShape(const DimAnalysis &Dims, ArrayRef<DimId> Sizes,
                          ArrayRef<int64_t> Was, ArrayRef<int64_t> Now,
                          unsigned Replicas) {

@@ -1,4 +1,4 @@
-//===- lib/certify/compare/LoopCheck.h - are loops whole? -------*- C++ -*-===//
+//===- lib/certify/compare/LoopCheck.h - check of loops ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -17,19 +17,21 @@
 
 namespace graft {
 
-/// Checks that each loop is per-replica or unreplicated as a whole, with arrays
-/// and stacks, and that only recomputed nodes were inserted into it.
+/// Checks that the nodes of each loop are all per-replica or all unreplicated.
+/// A per-replica node may use only per-replica arrays and stacks. No inserted
+/// node other than a recomputed one may be in a loop.
 void checkLoops(const Graph &G, const LoopInfo &Loops,
                 llvm::function_ref<void(NodeId, const llvm::Twine &)> Error);
 
-/// Returns true if \p Now states the shape \p Was of statedShape() of \p N, but
-/// with the sizes of one of \p Replicas where they follow the batch.
+/// Returns true if \p Now is the shape \p Was in which each size that follows
+/// the batch is the size of one of \p Replicas. Both are values of the
+/// attribute statedShape() of \p N.
 bool isLocalStatedShape(const Graph &G, const DimAnalysis &Dims, NodeId N,
                         llvm::StringRef Was, std::optional<llvm::StringRef> Now,
                         unsigned Replicas);
 
-/// Returns true if all elements of the constant \p N have one value, the same
-/// as in \p Was, and its shape differs only in per-replica sizes.
+/// Returns true if all elements of the constant \p N, and of its value \p Was
+/// in the input, are equal. The shapes may differ in per-replica sizes only.
 bool isLocalSplat(const Graph &G, const DimAnalysis &Dims, NodeId N,
                   llvm::StringRef Was, unsigned Replicas);
 

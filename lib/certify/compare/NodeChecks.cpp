@@ -54,19 +54,21 @@ private:
   std::optional<const Conditions> When; ///< Computed on first use.
 };
 
-/// Returns true if a type is unknown because of a node of the input, which a
-/// pass warned of. An inserted origin is no excuse.
+/// Returns true if \p Type became unknown at a node of the input: a pass has
+/// warned of this. Returns false if it became unknown at an inserted node.
 bool NodeChecker::isOpen(const ReplicationType &Type) const {
   return Type.isVarying() && Type.Cause != NoNode &&
          G.node(Type.Cause).Kind == Inserted::No;
 }
 
-/// Returns true if a type is that of a global value, or is open.
+/// Returns true if \p Type is that of a global value, or became unknown at a
+/// node of the input.
 bool NodeChecker::isExcused(const ReplicationType &Type) const {
   return Type.isTrue() || isOpen(Type);
 }
 
-/// Returns true if all outputs of the node have global or open values.
+/// Returns true if all outputs of \p N have global values. Outputs of an
+/// unreplicated node may also have types that isOpen() accepts.
 bool NodeChecker::hasTrueOutputs(const ProgramFacts &Facts, NodeId N) const {
   for (uint32_t Port = 0; Port < Facts.Dims.numOutputs(N); ++Port) {
     if (Facts.Types.natural({N, Port}).isPlain())
@@ -161,7 +163,8 @@ void NodeChecker::checkPerReplica(const ProgramFacts &Facts, NodeId N) {
              "not wait for the other copies");
 }
 
-/// Checks that a name of the input has its global value or does not exist.
+/// Checks that a node with a name of the input has the global value, and that
+/// each result of the input keeps its name.
 void NodeChecker::checkName(const ProgramFacts &Facts, NodeId N) {
   const Node &This = G.node(N);
   if (This.Flags & NF_ElidePrimary)
@@ -183,8 +186,8 @@ void NodeChecker::checkName(const ProgramFacts &Facts, NodeId N) {
                "not that of the single-device step");
     return;
   }
-  // A result of the input without users keeps its name. Values in loops and
-  // variants cannot be fetched.
+  // A result of the input without users must keep its name. Values in loops and
+  // variants are exempt, because they cannot be fetched.
   NodeId I = InputOf[N];
   if (C.IsComputation || C.IsRead[I] ||
       (!C.IsInside.empty() && C.IsInside[N]) || Facts.Dims.numOutputs(N) != 1 ||
@@ -197,7 +200,8 @@ void NodeChecker::checkName(const ProgramFacts &Facts, NodeId N) {
              "name and global value");
 }
 
-/// Checks that an inserted node has the value of its name in the input.
+/// Checks that an inserted node with a name of the input has the value of that
+/// name in the single-device step.
 void NodeChecker::checkInsertedName(const ProgramFacts &Facts, NodeId N) {
   const Node &This = G.node(N);
   if (This.Count == Copies::PerReplica && This.Flags & NF_LocalName)

@@ -2,14 +2,15 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Edges are mostly enough for this proof. Give each node of the program the
-// needs that its node has in the input, and each inserted node the needs of all
-// that it depends on. If, along every edge from an inserted node to one of the
-// input, the former needs a subset of the latter, these sets include the true
-// needs, which are the least such assignment. That holds if the inserted node
-// depends on one node only, to which the user has an edge in the input. All
-// else is compared by sets, over the input once, and over the program where it
-// may differ.
+// Edges alone mostly suffice for this proof. Assign to each node of the program
+// the needs of its node in the input. Assign to each inserted node the needs of
+// all its inputs together. Suppose that, along each edge from an inserted node
+// to a node of the input, the needs of the inserted node are a subset of those
+// of its user. Then the assigned sets include the true needs, which are the
+// least such assignment. The condition holds if the inserted node depends on
+// one node only, its *front*, and the user has an edge from the front in the
+// input. Where edges do not suffice, the check compares sets. It computes them
+// over the input once, and over the program where it may differ.
 //
 //===----------------------------------------------------------------------===//
 
@@ -86,34 +87,33 @@ private:
   /// Conditions in the program, which has all edges of the input.
   std::optional<Conditions> When;
   std::vector<NodeId> New; ///< The inserted nodes, in order.
-  std::vector<bool> IsCut; ///< By node of the input: it may be fed.
+  std::vector<bool> IsCut; ///< By node of the input: an output can be fed.
   /// By inserted node: the one tensor or node of the input that it depends on.
   std::vector<Endpoint> Front;
-  std::vector<bool> IsExtra; ///< By node that edges do not settle.
+  std::vector<bool> IsExtra; ///< By node: edges do not settle its needs.
 
   static constexpr uint32_t NoNumber = ~uint32_t(0);
-  /// By number: the node of the input that is needed. The first NumForeign are
-  /// nodes of the program.
+  /// By number of a need: its node of the input. The first NumForeign needs are
+  /// effects of inserted nodes, and have nodes of the program.
   std::vector<NodeId> NodeOf;
   uint32_t NumForeign = 0;
-  std::vector<uint32_t> NumberOf; ///< By node of the input.
-  /// By variable of the input: its number if the value is needed only when a
-  /// branch is taken. Empty: the program has no branches.
+  std::vector<uint32_t> NumberOf; ///< By node of the input: its number as need.
+  /// By variable of the input: the number of the need for its value if a branch
+  /// is taken. Empty if the program has no branches.
   std::vector<uint32_t> BranchNumberOf;
   DenseMap<NodeId, uint32_t> ForeignNumbers;
   DenseMap<std::pair<NodeId, uint32_t>, uint32_t> CutNumbers;
   std::optional<NumberSets> Sets;
-  std::vector<uint32_t> Was; ///< By node of the input.
-  std::vector<uint32_t> Is;  ///< By node of the program.
+  std::vector<uint32_t> Was; ///< By node of the input: its needs.
+  std::vector<uint32_t> Is;  ///< By node of the program: its needs.
   bool Differs = false;      ///< Set if a node of the input has new needs.
-  /// The nodes whose sets are computed, in order; and, by node, if the node may
-  /// itself be in the sets, as a need.
-  std::vector<NodeId> Order;
+  std::vector<NodeId> Order; ///< The nodes whose sets are computed, in order.
+  /// By node: the sets of other nodes may contain it as a need.
   std::vector<bool> IsBelow;
 };
 
-/// The fronts of inserted nodes that depend on no node of the input, and on
-/// more than one.
+/// NoFront: the inserted node depends on no node of the input. ManyFronts: it
+/// depends on several.
 constexpr Endpoint NoFront{NoNode, 0}, ManyFronts{NoNode, 1};
 
 RunsApart::RunsApart(Comparison &C, const ProgramFacts &Facts)
@@ -124,8 +124,8 @@ RunsApart::RunsApart(Comparison &C, const ProgramFacts &Facts)
 }
 
 /// Adds the need of \p N for the value of \p Var, a variable of the input. A
-/// reader in a branch needs the value only if the branch is taken. A reader
-/// outside of branches has this need as well.
+/// reader in a branch needs the value only if the branch is taken, which is a
+/// separate need. A reader outside of branches has both needs.
 void RunsApart::addRead(uint32_t &Set, NodeId N, NodeId Var) {
   if (When)
     add(Set, BranchNumberOf[Var]);
@@ -144,14 +144,14 @@ NodeId RunsApart::nameOf(NodeId N) const {
   return It == C.NamedAfter.end() ? NoNode : It->second;
 }
 
-/// Returns the variable of the input that must have a value before \p N runs
-/// because of \p E, its input \p I; or NoNode.
+/// Returns the variable of the input whose value \p N needs through \p E, its
+/// input \p I; or NoNode.
 NodeId RunsApart::variableOf(NodeId N, unsigned I, Endpoint E) const {
   NodeId Var = Facts.Vars.variableOf(E);
   if (Var == NoNode || !needsValue(G, Facts.Vars, N, I, Var))
     return NoNode;
   if (!isInserted(Var))
-    // The read of a refresh finds the value that the update left.
+    // The read for the refresh of a proxy takes the value that the update left.
     return G.node(N).Kind == Inserted::Proxy ? NoNode : C.InputOf[Var];
   Var = C.Proxies ? C.Proxies->standsFor({Var, 0}).Node : NoNode;
   return Var == NoNode ? NoNode : C.InputOf[Var];
@@ -168,8 +168,8 @@ bool RunsApart::readsAny(NodeId N) const {
 // By edges
 //===----------------------------------------------------------------------===//
 
-/// Notes that \p E can be fed although its node has inputs. Returns true if
-/// that is new.
+/// Notes that \p E can be fed although its node has inputs. Returns true if \p
+/// E was not noted before.
 bool RunsApart::addCut(Endpoint E) {
   if (E.Node == NoNode || In.inputs(C.InputOf[E.Node]).empty())
     return false;
@@ -196,13 +196,15 @@ Endpoint RunsApart::join(Endpoint A, Endpoint B) const {
   return {A.Node, ControlPort};
 }
 
-/// Returns true if a dependence on \p Front is one on \p Want of the input.
+/// Returns true if a node that reads \p Want in the input has the needs of \p
+/// Front there.
 bool RunsApart::matches(Endpoint Front, Endpoint Want) const {
   return Front.Node != NoNode && C.InputOf[Front.Node] == Want.Node &&
          (Front.Port == Want.Port || IsCut.empty() || !IsCut[Want.Node]);
 }
 
-/// Returns true if \p N, of the input, has an edge that it does not have there.
+/// Returns true if \p N, a node of the input, has an edge in the program that
+/// it does not have in the input.
 bool RunsApart::hasExtra(NodeId N) const {
   NodeId I = C.InputOf[N];
   ArrayRef<Endpoint> Now = G.inputs(N), Old = In.inputs(I);
@@ -236,7 +238,8 @@ Endpoint RunsApart::frontOfInserted(NodeId N) const {
   return Result;
 }
 
-/// Finds the fronts. False if a newly fed tensor calls for another sweep.
+/// Finds the front of each inserted node. Returns false if this found a new
+/// tensor that can be fed, so that another sweep is necessary.
 bool RunsApart::findFronts() {
   bool Anew = false;
   for (NodeId N : New) {
@@ -247,7 +250,8 @@ bool RunsApart::findFronts() {
   return !Anew;
 }
 
-/// Marks the nodes whose needs edges do not settle; false if there are none.
+/// Marks the nodes whose needs do not follow from edges. Returns false if there
+/// are none.
 bool RunsApart::findExtra() {
   for (NodeId N : Facts.Order)
     if (isInserted(N))
@@ -272,7 +276,8 @@ bool RunsApart::findExtra() {
   };
   for (NodeId N : New)
     G.forEachUse(N, [&](Use U) { Look(U.User); });
-  // All other edges are those of the input, or were reported.
+  // A node without inserted inputs has the edges of the input, except with
+  // definitions of batch norms, proxies or reported errors.
   if (C.BatchNorms || C.Proxies || C.Errors != 0)
     for (NodeId N : Facts.Order)
       Look(N);
@@ -289,8 +294,9 @@ bool RunsApart::findExtra() {
 // By sets
 //===----------------------------------------------------------------------===//
 
-/// Chooses the marked nodes and all that they depend on, here and in the input.
-/// The effect of a marked node itself, such as an update, changes nothing.
+/// Chooses the marked nodes and all nodes on which they depend in the program
+/// or in the input. A marked node is a need only if a chosen node depends on
+/// it: its effect is the same in the program and in the input.
 void RunsApart::choose() {
   IsBelow.assign(G.size(), false);
   std::vector<bool> IsRoot(G.size());
@@ -370,13 +376,13 @@ uint32_t RunsApart::cut(NodeId I, uint32_t Port) const {
   return It == CutNumbers.end() ? NoNumber : It->second;
 }
 
-/// Returns the needs of reading \p E of the input.
+/// Returns the needs that a reader of \p E has from it in the input.
 uint32_t RunsApart::wasTaken(Endpoint E) {
   uint32_t Number = cut(E.Node, E.Port);
   return Number == NoNumber ? Was[E.Node] : Sets->single(Number);
 }
 
-/// Returns the needs of reading \p E of the program.
+/// Returns the needs that a reader of \p E has from it in the program.
 uint32_t RunsApart::isTaken(Endpoint E) {
   uint32_t Number =
       isInserted(E.Node) ? NoNumber : cut(C.InputOf[E.Node], E.Port);
@@ -403,10 +409,11 @@ uint32_t RunsApart::inputNeeds(NodeId I) {
 
 void RunsApart::solveInput() {
   Was.assign(In.size(), NumberSets::None);
-  // A node that waits for all of a node that can be fed needs its outputs, too.
+  // A control dependency on a node needs all its outputs that can be fed.
   for (auto [Of, Number] : CutNumbers)
     add(Was[Of.first], Number);
-  // Values come round a loop from the second sweep on; sets only grow.
+  // Values of a back edge reach the loop in the next sweep. The sweeps end
+  // because sets only grow.
   TurnLimit Limit("the needs of nodes", 2 + In.size());
   for (NodeId Again = 0; Again != NoNode;) {
     Limit.turn([&] { return G.name(Again).str(); });
@@ -464,7 +471,8 @@ void RunsApart::solveProgram() {
       Is[N] = Set;
       if (!isInserted(N))
         Differs = true;
-      // While all sets are those of the input, loops are settled.
+      // While all nodes of the input have the sets of the input, loops need no
+      // further sweep.
       if (Differs)
         Again = N;
     }
@@ -491,8 +499,8 @@ void RunsApart::error(NodeId N, uint32_t Number) {
   C.error(N, "a run of this node " + What + ", but not in the input", Because);
 }
 
-/// Returns true if no chosen node has needs beyond those in the input. Then no
-/// other node has either.
+/// Returns true if no chosen node has more needs than in the input. Then no
+/// other node has more needs, either.
 bool RunsApart::holds() {
   return !Differs && all_of(Order, [&](NodeId N) {
     return !isInserted(N) || !IsExtra[N] ||
@@ -500,7 +508,7 @@ bool RunsApart::holds() {
   });
 }
 
-/// Reports new needs, except of nodes that depend on a reported one.
+/// Reports each node with new needs unless it depends on a reported node.
 void RunsApart::report() {
   std::vector<bool> Told(G.size());
   for (NodeId N : Order) {

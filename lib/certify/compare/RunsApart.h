@@ -2,30 +2,32 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A run of a name runs all that its value is made of and all that it waits for.
-// The observable part of this is its *needs* (lib/infer/facts/Needs.h): feeds,
-// variables that must have a value, draws, reads of queues, iterators and
-// tables, effects. Each need is a node of the input: copies of a node count as
-// the node, and a read of a proxy counts as one of its variable. The claim for
+// A caller may run any single name. The run executes all nodes on which the
+// node of that name depends, by data or control edges. The observable part of
+// the run is its *needs* (lib/infer/facts/Needs.h): feeds, variables that must
+// have a value, random draws, reads of queues, iterators and tables, and
+// effects. Each need is a node of the input: copies of a node count as the
+// node, and a read of a proxy counts as a read of its variable. The claim for
 // every name of input and output is
 //
-//     needs of it in the output  ⊆  needs of it in the input
+//     needs of the name in the output  ⊆  needs of the name in the input
 //
-// so a run of it asks for no other feed and no other value, draws and takes
-// nothing else, and does nothing else. An inserted node with an effect of its
-// own is in no set of the input, so no name of the input may run it. Exempt are
-// kinds whose effects no other run can observe, or that are inserted for their
-// effect (InsertedForm::IsUnseen): collectives, accumulators, assertions that
-// compare copies, residuals, and refreshes of proxies, which wait for their
-// update (ProxyCheck).
+// So a run of the name requires no other feed and no other variable with a
+// value. It also draws, reads and writes nothing else. An inserted node with an
+// effect of its own is in no set of the input, so no name of the input may run
+// it. A kind is exempt if no other run can observe its effects, or if it is
+// inserted for its effect (InsertedForm::IsUnseen). These are collectives,
+// accumulators, assertions that compare copies, residuals, and refreshes of
+// proxies, which wait for their update (ProxyCheck).
 //
-// Needs are those of a run that feeds all it can. A placeholder with a default,
-// or a tensor that is split for the replicas, is itself a need of its readers;
-// its own needs are compared where it is.
+// The needs are those of a run that feeds all tensors that it can. So a
+// placeholder with a default, or a tensor that is split for the replicas, is
+// itself a need of its readers. Its own needs are compared at its node.
 //
-// An edge that the input has, too, cannot break the claim. So sets are only
-// computed if there are other edges: where an inserted node depends on more
-// than the one node that its user reads in the input as well.
+// An edge that the input also has cannot break the claim. The check computes
+// sets only if the program has other edges. Such an edge comes from an inserted
+// node that depends on several nodes, or on a node that its user does not read
+// in the input.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,8 +38,8 @@
 
 namespace graft {
 
-/// Checks that a run of a name of the input has no needs that it does not have
-/// in the input.
+/// Checks that each need of a name in the output is a need of that name in the
+/// input.
 void checkRunsApart(Comparison &C, const ProgramFacts &Facts);
 
 } // namespace graft

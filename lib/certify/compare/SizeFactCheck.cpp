@@ -2,11 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// For the ops that state a fact there are two walks. The forward walk marks all
-// nodes that cannot run without one of them. The backward walk starts at the
-// other ends of the step and marks all nodes that may run without them. A user
-// of the fact must not be marked by the second walk, and must be under each
-// predicate and in each loop of the ops.
+// A fact says that two sizes are equal because some ops require it. Two walks
+// check its users. The forward walk marks all nodes that cannot run without one
+// of these ops. The backward walk starts at the results of the step that the
+// forward walk did not mark. It marks all nodes that may run without the ops.
+// The backward walk must not mark a user of the fact. The user must also be
+// under each predicate and in each loop of the ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,8 +48,8 @@ private:
   function_ref<void(NodeId, const Twine &)> Error;
 };
 
-/// Returns true if \p Says compares sizes: an op of the input with several
-/// operands that does not just pick one, or an assertion.
+/// Returns true if \p Says compares sizes: it is an assertion, or another op of
+/// the input with several operands. Merge and Switch only forward an operand.
 bool FactCheck::compares(NodeId Says) const {
   const Node &This = G.node(Says);
   StringRef Op = G.opName(Says);
@@ -78,8 +79,8 @@ std::vector<bool> FactCheck::mayRunWithout(ArrayRef<NodeId> Says) const {
           if (G.isOp(User, op::StackPopV2))
             Go(Needs, User);
   }
-  // The ends are the nodes of the input that no node of the input reads,
-  // directly or through inserted nodes.
+  // The backward walk starts at nodes of the input that no node of the input
+  // reads, directly or through inserted nodes.
   std::vector<bool> IsRead(G.size()), Without(G.size());
   for (NodeId N = 0; N < G.size(); ++N)
     if (G.isLive(N) && G.node(N).Kind == Inserted::No)
@@ -120,8 +121,8 @@ bool FactCheck::isInLoopOf(NodeId User, NodeId Says) const {
   for (uint32_t F = Loops->frame(User); F != 0; F = Loops->around(F))
     if (F == Loops->frame(Says))
       return true;
-  // The gradient of a loop has an iteration for each of the loop's: it pops
-  // what the loop pushed.
+  // The loop of a gradient runs one iteration for each iteration of the forward
+  // loop: it pops the stacks to which the forward loop pushes.
   return any_of(Loops->nest(User), [&](NodeId N) {
     return G.isOp(N, op::StackPopV2) &&
            any_of(Loops->handlesUsedBy(G, N), [&](NodeId Handle) {
@@ -157,7 +158,7 @@ void FactCheck::check(ArrayRef<NodeId> Says, ArrayRef<NodeId> Users) {
 void checkSizeFacts(const Graph &G, ArrayRef<NodeId> Order,
                     ArrayRef<SizeUse> Uses,
                     function_ref<void(NodeId, const Twine &)> Error) {
-  // All uses of one fact share a list.
+  // All uses of the same fact point to the same list of nodes.
   MapVector<const NodeId *, std::pair<ArrayRef<NodeId>, SmallVector<NodeId, 4>>>
       BySays;
   for (const SizeUse &Use : Uses) {

@@ -14,10 +14,10 @@
 
 namespace graft {
 
-/// Checks each fact about sizes that the proof of program \p G rests on. The
-/// node that states it must compare sizes of several operands, and must run
-/// whenever the node that uses it does. Shares nothing with the inference of
-/// sizes: edges, predicates and loops tell when a node runs. Calls \p Error
+/// Checks each fact about sizes on which the proof of program \p G relies. The
+/// op that states the fact must compare sizes of several operands. It must run
+/// whenever the node that uses the fact runs. Edges, predicates and loops show
+/// this; the check shares nothing with the inference of sizes. Calls \p Error
 /// with the node that uses the fact.
 void checkSizeFacts(
     const Graph &G, llvm::ArrayRef<NodeId> Order, llvm::ArrayRef<SizeUse> Uses,

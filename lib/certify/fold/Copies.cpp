@@ -51,7 +51,8 @@ private:
   void checkPlace(NodeId N);
   void checkState(const CopyGroup &Gr, NodeId N, int Replica);
 
-  /// Returns the name of a resource on its device.
+  /// Returns the container and name that identify the resource of \p N on its
+  /// device.
   static std::string stateName(const Graph &G, NodeId N) {
     StringRef Shared = G.stringAttr(N, "shared_name").value_or("");
     // Handles without a name all belong to one variable.
@@ -69,10 +70,11 @@ private:
   std::string Word;                ///< The word in the names of copies.
   VariableIndex Vars, LoweredVars; ///< The variables of P and of L.
   unsigned Errors = 0;
-  std::vector<NodeId> Leader; ///< By node of L: a colocated node.
-  std::vector<NodeId> Placed; ///< By leader: a node with a device, or NoNode.
-  /// By device and name of a resource: the input's name for it, with the
-  /// replica.
+  /// By node of L: a colocated node that is closer to the leader of all.
+  std::vector<NodeId> Leader;
+  /// By leader: a node with a device that is colocated with it, or NoNode.
+  std::vector<NodeId> Placed;
+  /// By device and name of a resource: its name in the input, with the replica.
   std::map<std::pair<std::string, std::string>, std::string> States;
 };
 
@@ -96,8 +98,8 @@ void CopyChecker::compareAttrs(const CopyGroup &Gr) {
   }
 }
 
-/// Checks that seeds differ between copies of seeded random ops, and only
-/// there.
+/// Checks that copies of a seeded random op have different seeds, and that
+/// copies of other nodes have equal seeds.
 void CopyChecker::compareSeeds(const CopyGroup &Gr) {
   NodeId M = Gr.model();
   if (!L.hasAttr(M, "seed2"))
@@ -119,8 +121,8 @@ void CopyChecker::compareSeeds(const CopyGroup &Gr) {
   }
 }
 
-/// Returns true if all copies may be on one device: they take an unreplicated
-/// variable or an accumulator, or the input has that device for them.
+/// Returns true if all copies may be on one device. They may if they take an
+/// unreplicated variable or an accumulator, or have that device in the input.
 bool CopyChecker::mayStandTogether(const CopyGroup &Gr) const {
   StringRef Device = L.device(Gr.model());
   if (NodeId I = In.find(Gr.Base); I != NoNode && In.device(I) == Device)
@@ -168,7 +170,8 @@ void CopyChecker::checkDevices() {
     for (size_t R = 0; R < Gr.Copies.size(); ++R) {
       if (Gr.Copies[R] == NoNode)
         continue;
-      // Unless replicas are in several tasks, the node decides job and task.
+      // If all replicas are in one task, the node decides job and task, and the
+      // replica decides only the rest of the device.
       StringRef D = L.device(Gr.Copies[R]);
       if (!OnTasks)
         D = D.substr(typeAt(D));
@@ -184,15 +187,17 @@ void CopyChecker::checkDevices() {
       error(NoNode, "two replicas are on " + Of);
 }
 
-/// Returns true if \p N and \p Other are on their devices of the input.
+/// Returns true if \p N and \p Other each have the device that they have in the
+/// input.
 bool CopyChecker::isOfInput(NodeId N, NodeId Other) const {
   NodeId Was = In.find(L.name(N)), Its = In.find(L.name(Other));
   return Was != NoNode && Its != NoNode && In.device(Was) == L.device(N) &&
          In.device(Its) == L.device(Other);
 }
 
-/// Returns true if \p N takes the result of an Identity of the reference
-/// \p Var. It is kept with \p Var so that it sees the memory of the variable.
+/// Returns true if \p N takes the result of an Identity of the reference \p
+/// Var. Such a node is colocated with \p Var so that it reads the memory of the
+/// variable.
 bool CopyChecker::takesMemoryOf(NodeId N, NodeId Var) const {
   return any_of(L.dataInputs(N), [&](Endpoint E) {
     return L.isOp(E.Node, op::Identity) &&
@@ -200,9 +205,9 @@ bool CopyChecker::takesMemoryOf(NodeId N, NodeId Var) const {
   });
 }
 
-/// Checks that \p N is colocated only as in the input, or with a variable whose
-/// memory it reads, and only with nodes of its replica. TensorFlow refuses
-/// colocation with a node on another device.
+/// Checks that each colocation of \p N is in the input, or is with a variable
+/// whose memory \p N reads. No colocation may be with another replica.
+/// TensorFlow refuses colocation with a node on another device.
 void CopyChecker::checkClass(const CopyGroup &Gr, NodeId N, int Replica) {
   auto List = L.stringListAttr(N, "_class");
   if (!List)
@@ -225,15 +230,15 @@ void CopyChecker::checkClass(const CopyGroup &Gr, NodeId N, int Replica) {
   }
 }
 
-/// Returns the node that stands for all that \p N is colocated with so far.
+/// Returns the one node that represents all nodes colocated with \p N so far.
 NodeId CopyChecker::leader(NodeId N) {
   while (Leader[N] != N)
     N = Leader[N] = Leader[Leader[N]];
   return N;
 }
 
-/// Notes that \p N is colocated with \p With. Nodes that are colocated in
-/// several steps are on one device, too.
+/// Notes that \p N is colocated with \p With. Colocation is transitive: all
+/// connected nodes must be on one device.
 void CopyChecker::colocate(NodeId N, NodeId With) {
   if (Leader.empty()) {
     for (NodeId Each = 0; Each < L.size(); ++Each) {
@@ -253,7 +258,8 @@ void CopyChecker::colocate(NodeId N, NodeId With) {
     Placed[A] = Placed[B];
 }
 
-/// Checks that a node is with the variable or accumulator it uses in place.
+/// Checks that \p N is on the device of each variable or accumulator that it
+/// uses in place.
 void CopyChecker::checkPlace(NodeId N) {
   for (unsigned I = 0; I < L.node(N).NumData; ++I) {
     NodeId Var = LoweredVars.variableOf(L.input(N, I));

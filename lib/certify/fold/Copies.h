@@ -15,7 +15,8 @@
 
 namespace graft {
 
-/// A node of the program: its copies, or the unreplicated node.
+/// The lowered nodes of one node of the program: its copies, or the
+/// unreplicated node.
 struct CopyGroup {
   std::vector<NodeId> Copies; ///< By replica; NoNode: not written.
   NodeId Once = NoNode;
@@ -23,13 +24,14 @@ struct CopyGroup {
   uint32_t Split = 0;
   NodeId Program = NoNode; ///< The node of the folded program.
   NodeId Pick = NoNode;
-  bool TakesName = false; ///< Once has the base name of copies.
+  bool TakesName = false; ///< The name of Once is the base name of copies.
   NodeId model() const { return Once != NoNode ? Once : Copies.back(); }
 };
 
-/// Checks what the program \p P, to which \p Groups of the lowered graph \p L
-/// fold, does not show: attributes and seeds of copies, devices, colocation,
-/// and that no two variables have one name. \p In is the input graph.
+/// Checks the properties of the lowered graph \p L that its folded program \p P
+/// does not show: attributes, seeds, devices and colocation of copies. No two
+/// variables may have the same name. \p Groups has the copies of each node; \p
+/// In is the input graph.
 bool checkCopies(const Graph &L, const Graph &In, const Graph &P,
                  llvm::ArrayRef<CopyGroup> Groups, DiagnosticEngine &Diags);
 

@@ -2,9 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The inverse of the expansion, written against the file and not against the
-// writer. Names give (origin, replica), and the marker attribute tells splits,
-// merges and scales. An error names a node that cannot be folded.
+// The inverse of the lowering. It relies on the format of the file and not on
+// the code that wrote it. The name of a copy states its origin and its replica.
+// The marker attribute identifies splits, merges and scales. An error names a
+// node that cannot be folded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +28,9 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-/// Returns the word in the names of copies in \p Lowered: from its marker
-/// attribute, or, without one, the word that the names of \p Input leave free.
+/// Returns the word in the names of copies in \p Lowered. It follows from the
+/// marker attribute. Without a marker, it is the word that the names of \p
+/// Input leave free.
 std::string copyWordOf(const Graph &Lowered, const Graph &Input) {
   return hasGraftStamp(Lowered) ? copyWordOf(Lowered) : freeCopyWord(Input);
 }
@@ -93,7 +95,7 @@ private:
   std::vector<uint32_t> GroupOf;        ///< By lowered node.
   std::vector<int> ReplicaOf;           ///< By lowered node; -1: unreplicated.
   std::vector<uint32_t> GroupOfProgram; ///< By program node that make() added.
-  std::vector<bool> Auxiliary;          ///< Operands of stamped nodes.
+  std::vector<bool> Auxiliary;          ///< By lowered node: an added operand.
 };
 
 constexpr uint32_t NoGroup = ~uint32_t(0);
@@ -108,7 +110,8 @@ bool Folder::group() {
     if (L.intAttr(N, StampAttr) != Replicas)
       return error(N,
                    "has a _graft_replicas that is not the number of replicas");
-    // The expansion adds operands at the positions where the op takes them.
+    // Lowering adds operands to a marked node, such as its axis or factor.
+    // Parts has their positions.
     StringRef Op = L.opName(N);
     SmallVector<unsigned, 2> Parts;
     if (Op == op::Split)
@@ -175,8 +178,8 @@ bool Folder::group() {
   return true;
 }
 
-/// Restores the frame of the input. Each replica runs its own loops, in frames
-/// with the replica before the name.
+/// Restores the frame name of the input. Each replica runs its own loops, in
+/// frames whose names begin with the replica.
 void Folder::takeFrame(const Group &Gr) {
   for (unsigned R = 0; R < Gr.Copies.size(); ++R) {
     if (Gr.Copies[R] == NoNode)
@@ -196,13 +199,14 @@ void Folder::make(Group &Gr) {
   bool Local =
       !Once && Gr.Copies[0] != NoNode && L.name(Gr.Copies[0]) != Gr.Base;
   StringRef Op = L.opName(M);
-  // A merged value takes the name of the node whose copies are local, and the
-  // gate of a proxy's refresh takes the name of the update.
+  // Inserted nodes may have a name of the input. A merge may have the name of a
+  // node whose copies have local names. The gate of a proxy's refresh has the
+  // name of the update.
   bool FromInput = !stamped(M) && !ProxyForm.Recognize(File, M) &&
                    !AccumulateForm.Recognize(File, M) &&
                    !BlocksForm.Recognize(File, M) && !Gr.TakesName &&
                    In.find(Gr.Base) != NoNode;
-  // The name belongs to the merged value where there is one.
+  // If the copies have local names, the base name is left to the merged value.
   std::string Name = Once ? L.name(M).str() : Gr.Base;
   if (Local && (In.find(Gr.Base) != NoNode || L.find(Gr.Base) != NoNode))
     Name = (copyScope(Word) + "/" + Name).str();
@@ -281,7 +285,8 @@ bool Folder::source(Endpoint E, NodeId User, unsigned Replica, bool Once,
     return error(User, "reads '" + L.name(E.Node) +
                            "', which belongs to another replica");
   if (Once && !E.isControl()) {
-    // An unreplicated node reads copy 0 of a replicated value.
+    // An unreplicated node reads copy 0 of a per-replica value: a take-first
+    // merge.
     if (ReplicaOf[E.Node] != 0)
       return error(User, "is unreplicated but reads '" + L.name(E.Node) +
                              "', which is not the copy of replica 0");
@@ -295,7 +300,7 @@ bool Folder::source(Endpoint E, NodeId User, unsigned Replica, bool Once,
       P->node(From.Pick).Flags |= NF_ElidePrimary;
       P->setInputs(From.Pick, Result);
     } else if (P->input(From.Pick, 0) != Result) {
-      // Another output of the same node.
+      // The first merge takes another output of the node.
       NodeId Pick = P->addNode(P->uniqueName(P->name(From.Pick).str()),
                                FromReplicasOp, Result, NoNode);
       P->setStringAttr(Pick, CombineAttr, combine::Pick);
@@ -316,7 +321,7 @@ bool Folder::edges(Group &Gr, unsigned Replica, bool Once,
   NodeId N = Once ? Gr.Once : Gr.Copies[Replica];
   unsigned Data = L.node(N).NumData;
   if (stamped(N))
-    Data = 1; // the rest are its own constants
+    Data = 1; // lowering added the other operands
   for (unsigned I = 0; I < Data; ++I) {
     Endpoint E = L.input(N, stamped(N) && L.isOp(N, op::Split) ? 1 : I), To;
     if (!source(E, N, Replica, Once, To))
@@ -339,7 +344,7 @@ bool Folder::controls(Group &Gr, NodeId N, unsigned Replica, bool Once,
     if (!Once && &From == &Gr) {
       if (Replica != 0)
         return error(N, "waits for another copy of itself");
-      continue; // led: taken below
+      continue; // takeLed() checks these
     }
     Endpoint To;
     if (!source(Controls[I], N, Replica, Once, To))
@@ -426,7 +431,8 @@ bool Folder::combined(Group &Gr, std::vector<Endpoint> &Result) {
   return controls(Gr, N, 0, true, Result);
 }
 
-/// Sets NF_Led if copy 0 waits for all other copies; it may not wait for some.
+/// Sets NF_Led if copy 0 waits for all other copies. Reports an error if it
+/// waits for only some of them.
 bool Folder::takeLed(Group &Gr) {
   auto Count = static_cast<unsigned>(
       llvm::count_if(L.controlInputs(Gr.Copies[0]), [&](Endpoint E) {
@@ -491,7 +497,8 @@ bool Folder::connect(Group &Gr) {
           (!stamped(Copy) || constScalar(L, L.input(Copy, 1).Node) != Factor))
         return error(Copy,
                      "scales by a different factor than the other copies");
-    // Factors for single elements scale global sizes, which are unreplicated.
+    // A factor for each element scales a vector of global sizes, which is
+    // unreplicated.
     if ((!Factor && Gr.Once == NoNode) ||
         !takeScale(L, M, Replicas, *P, Gr.Program))
       return error(M, "does not scale by a power of the number of replicas");
@@ -561,7 +568,8 @@ unsigned countReplicas(const Graph &Lowered, const Graph &Input) {
     if (int Replica = copyNameIn(Input, Word, Lowered.name(N)).Replica;
         Replica > 0)
       Replicas = std::max(Replicas, static_cast<unsigned>(Replica) + 1);
-  // Each replica has a node of its own, or these are not names of copies.
+  // Each replica has at least one node. Otherwise these are not names of
+  // copies.
   return Replicas <= Lowered.numLive() ? Replicas : 0;
 }
 
@@ -573,8 +581,9 @@ std::unique_ptr<Graph> foldReplicas(const Graph &Lowered, const Graph &Input,
 std::unique_ptr<Graph> foldAlone(const Graph &Lowered) {
   if (stampedReplicas(Lowered) < 2)
     return nullptr;
-  // The likely input has the names of all nodes that are not copies, but for
-  // stamped nodes and their operands, and the names of nodes with a copy 0.
+  // Likely stands for the unknown input. It has the name of each node that is
+  // not a copy, and the base name of each copy 0. It lacks marked nodes and
+  // their operands.
   std::string Word = copyWordOf(Lowered);
   const Graph None;
   Graph Likely;
@@ -592,7 +601,7 @@ std::unique_ptr<Graph> foldAlone(const Graph &Lowered) {
       Folder(Lowered, Likely, stampedReplicas(Lowered), Ignored).fold();
   if (!P)
     return nullptr;
-  // The mesh goes: the number of replicas is no part of the result.
+  // Removes the mesh: the result must not contain the number of replicas.
   P->remove(readMesh(*P).Node);
   for (NodeId N = 0; N < P->size(); ++N) {
     if (!P->isLive(N))
@@ -622,9 +631,9 @@ static bool verifyOneReplica(const Graph &Lowered, const Graph &Input,
   return true;
 }
 
-/// Returns \p Lowered without device copies; null if it has none. With one
-/// replica no node has copies, but a device copy, which passes on its value,
-/// may have been inserted.
+/// Returns \p Lowered without device copies; null if it has none. A graph with
+/// one replica has no copies of nodes, but may have inserted device copies,
+/// which forward their values.
 static std::unique_ptr<Graph> withoutPlaces(const Graph &Lowered,
                                             const Graph &Input) {
   auto IsPlace = [&](const Graph &G, NodeId N) {
@@ -659,7 +668,7 @@ bool certifyLowered(const Graph &Input, const Graph &Lowered,
     std::unique_ptr<Graph> Plain = withoutPlaces(Lowered, Input);
     return certifyProgram(Input, Plain ? *Plain : Lowered, Diags);
   }
-  // With one replica, names tell no copies apart.
+  // With one replica, no name shows which nodes are copies.
   if (Replicas == 1)
     return verifyOneReplica(Lowered, Input, Diags);
   std::unique_ptr<Graph> Program = foldReplicas(Lowered, Input, Diags);

@@ -18,27 +18,27 @@ namespace graft {
 /// if \p G has none.
 unsigned stampedReplicas(const Graph &G);
 
-/// Returns the number of replicas of \p Lowered: from its marker attribute, or,
-/// if nothing is split or merged, from names of copies of nodes of \p Input; 0
-/// if there are none.
+/// Returns the number of replicas of \p Lowered. The marker attribute states
+/// it. If no value is split or merged, it follows from the names of copies of
+/// nodes of \p Input. Returns 0 if there are no copies.
 unsigned countReplicas(const Graph &Lowered, const Graph &Input);
 
 /// Returns the replicated program whose expansion is \p Lowered, a graph that
-/// expand-replicas wrote. Copies are found by their names, and every copy must
-/// be the image of the others: one node per replica, inputs from its own
-/// replica, one device each. Null after an error.
+/// expand-replicas wrote. Copies are found by their names. All copies of a node
+/// must be alike: one copy per replica, on the device of that replica, with no
+/// inputs from another replica. Returns null after an error.
 ///
 /// Nodes whose name \p Input does not have count as inserted.
 std::unique_ptr<Graph> foldReplicas(const Graph &Lowered, const Graph &Input,
                                     DiagnosticEngine &Diags);
 
-/// Folds without the input, by names of copies and marker attributes. Inserted
-/// nodes are not known, and nothing is checked that a program does not show.
-/// Null for a graph of fewer than two replicas, or one that does not fold.
+/// Folds without the input, by names of copies and marker attributes. It cannot
+/// tell which nodes were inserted, and does not call checkCopies(). Returns
+/// null for a graph that has fewer than two replicas or does not fold.
 std::unique_ptr<Graph> foldAlone(const Graph &Lowered);
 
-/// Folds \p Lowered and certifies the result against \p Input. If
-/// \p IsComputation, it may lack the names of results without users.
+/// Folds \p Lowered and certifies the result against \p Input. If \p
+/// IsComputation, \p Lowered may lack the names of results without users.
 bool certifyLowered(const Graph &Input, const Graph &Lowered,
                     DiagnosticEngine &Diags, bool IsComputation = false);
 

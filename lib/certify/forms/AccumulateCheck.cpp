@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A sum over the replicas by a conditional accumulator (all nodes of kind
-// `accumulate`): the value taken is the sum of the values that the replicas put
-// in the same step.
+// `accumulate`). AccumulatorTakeGradient returns the sum of the gradients that
+// the replicas apply in the same step.
 //
 //     acc = ConditionalAccumulator() reduction_type="SUM"
 //     ready = NoOp(^g)                     waits for all replicas
@@ -44,7 +44,7 @@ static void checkAccumulate(Comparison &C, const ProgramFacts & /*Facts*/,
     if (!Once || This.NumInputs != 0 ||
         G.stringAttr(N, "reduction_type") != StringRef("SUM"))
       C.error(N, "is not an unreplicated accumulator of a sum");
-    // Two accumulators of one name are one.
+    // Two accumulators with the same shared_name are the same resource.
     if (G.stringAttr(N, "shared_name") != G.name(N))
       C.error(N, "is an accumulator whose shared_name is not its own name");
     if (none_of(G.uses(N), [&](Use U) {
@@ -80,7 +80,8 @@ static void checkAccumulate(Comparison &C, const ProgramFacts & /*Facts*/,
       if (!isAccumulatorPart(G, E.Node, op::NoOp))
         C.error(N, "applies a gradient and waits for '" + G.name(E.Node) +
                        "', on which its value does not depend");
-    // Otherwise a failed run would leave values of some replicas to the next.
+    // Otherwise a failed run could leave gradients of some replicas in the
+    // accumulator, and the next run would add them.
     if (none_of(G.controlInputs(N), [&](Endpoint E) {
           return G.node(E.Node).Count == Copies::Once &&
                  is_contained(G.controlInputs(E.Node),

@@ -1,13 +1,13 @@
-//===- lib/certify/forms/AgainCheck.cpp - is it that node again? ----------===//
+//===- lib/certify/forms/AgainCheck.cpp - recomputed nodes ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A node that repeats a node of the input is compared with it as the original
-// itself is: op, attributes and inputs. Inputs that are repetitions, too, stand
-// for their originals. In a loop the claim of an iteration rests on the
-// iteration before and on the values that enter, so it holds for all if the
-// types of these values do. Stateful and random ops are refused: a repetition
-// would give another result.
+// A recomputed node repeats a node of the input. The certificate compares its
+// op, attributes and inputs with those of the original. An input that is itself
+// recomputed stands for its original. In a loop, an iteration is proved by the
+// previous iteration and by the values that enter the loop. So all iterations
+// are proved if the types of the entering values are. Stateful and random ops
+// are refused: a repetition would give another result.
 //
 //===----------------------------------------------------------------------===//
 

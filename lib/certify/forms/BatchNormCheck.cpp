@@ -1,9 +1,9 @@
-//===- lib/certify/forms/BatchNormCheck.cpp - is it the batch norm? -------===//
+//===- lib/certify/forms/BatchNormCheck.cpp - check of batch norms --------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// With X and S the activations and scales of the op in the input, A all axes
-// but that of the channels, and n the number of values of a channel:
+// X, S and O are the activations, scales and offsets of the op in the input. A
+// is all axes except the channel axis. n is the number of values of a channel.
 //
 //     m = mean of X along A           n = size(X) / size(S)
 //     v = mean of (X - m)^2 along A
@@ -29,7 +29,7 @@ using namespace llvm;
 
 namespace graft {
 
-/// Returns true for the ops of definitions: functions of their inputs.
+/// Returns true if a definition may contain \p Op, a function of its inputs.
 static bool isDefinitionOp(StringRef Op) {
   return StringSwitch<bool>(Op)
       .Cases(op::Const, op::Cast, op::Mean, "Squeeze", op::SquaredDifference,
@@ -57,7 +57,7 @@ bool BatchNormCheck::isRewritten(NodeId I) const {
          G.boolAttr(ProgramOf[I], "is_training") == false;
 }
 
-/// Returns all axes but that of the channels, for node \p I of the input.
+/// Returns all axes except the channel axis, for node \p I of the input.
 SmallVector<int64_t, 4> BatchNormCheck::axes(NodeId I) const {
   auto Format = In.attr(I, "data_format");
   auto Is = [&](StringRef Name) { return *Format == encodeStringAttr(Name); };
@@ -72,7 +72,8 @@ SmallVector<int64_t, 4> BatchNormCheck::axes(NodeId I) const {
   return {};
 }
 
-/// Returns \p I, or the batch norm of the gradient \p I; NoNode if none fits.
+/// Returns the batch norm of the gradient \p I, or NoNode if none fits. Returns
+/// \p I itself if it is not a gradient.
 NodeId BatchNormCheck::forward(NodeId I) const {
   if (!isGradient(I))
     return I;
@@ -86,7 +87,8 @@ NodeId BatchNormCheck::forward(NodeId I) const {
   return Fits ? F : NoNode;
 }
 
-/// Returns all that a batch norm depends on besides its operands and axes.
+/// Returns, as text, the properties on which a batch norm depends besides its
+/// operands and axes.
 std::string BatchNormCheck::attrs(NodeId P) const {
   auto Epsilon = G.floatAttr(P, "epsilon");
   return (Twine(Epsilon ? llvm::bit_cast<uint32_t>(*Epsilon) : 0) + "," +
@@ -105,7 +107,8 @@ static std::string number(float Value) {
   return std::to_string(llvm::bit_cast<uint32_t>(Value));
 }
 
-/// Returns the term of a tensor of the input; `!` if it differs in the program.
+/// Returns the term of tensor \p E of the input. The term starts with `!` if
+/// the program computes another value under the name of \p E.
 static std::string leaf(Endpoint E, bool Hollow = false) {
   return (Twine(Hollow ? "!" : "#") + Twine(E.Node) + ":" + Twine(E.Port))
       .str();
@@ -182,7 +185,7 @@ static std::string call(const Twine &Op, std::initializer_list<StringRef> Of) {
 }
 
 /// Returns the term that defines tensor \p Want of the input. Ports 3 and 4 of
-/// a gradient mean the mean and the variance that it is given.
+/// a gradient stand for the mean and the variance that it takes as inputs.
 std::string BatchNormCheck::definition(Endpoint Want) const {
   NodeId I = forward(Want.Node);
   if (I == NoNode)
@@ -190,7 +193,7 @@ std::string BatchNormCheck::definition(Endpoint Want) const {
   NodeId P = ProgramOf[Want.Node];
   SmallVector<int64_t, 4> Axes = axes(Want.Node);
   auto Epsilon = G.floatAttr(P, "epsilon");
-  // With another factor the statistics are blended with earlier ones.
+  // With a factor other than 1, the op blends its statistics with earlier ones.
   if (G.floatAttr(ProgramOf[I], "exponential_avg_factor").value_or(1) != 1)
     return "";
   if (Axes.empty() || !Epsilon || G.outputType(P, 1) != DT_FLOAT)
@@ -251,7 +254,8 @@ bool BatchNormCheck::means(Endpoint E, Endpoint Want) const {
   StringRef Op = In.opNames()[In.op(Want.Node)];
   if (!Op.starts_with(op::FusedBatchNorm))
     return false;
-  // Statistics are defined in training, the rest if the op is rewritten.
+  // In training, statistics always have a definition. Other outputs have one
+  // only if the op is rewritten.
   bool IsStatistic =
       !isGradient(Want.Node) && (Want.Port == 1 || Want.Port == 2);
   auto Training = In.attr(Want.Node, "is_training");
@@ -267,7 +271,8 @@ bool BatchNormCheck::givesStatistics(NodeId I, unsigned K, Endpoint E) const {
   // The third reserve space is unused when statistics are given.
   if (K == 5 && isGradient(I))
     return true;
-  // The gradient works on channels that are last.
+  // The rewritten gradient has the channels last, so its operands are
+  // transposed.
   if (K < 2 && isGradient(I) && channelsFirst(I)) {
     SmallVector<int64_t, 4> Order = axes(I);
     Order.push_back(1);
@@ -285,7 +290,8 @@ static void checkDefinition(Comparison &C, const ProgramFacts & /*Facts*/,
     C.mismatch(N);
 }
 
-/// Only a whole definition is the term of a tensor of the input.
+/// Returns \p E itself: only a whole definition stands for a tensor of the
+/// input.
 static Endpoint standsForDefinition(const Comparison & /*C*/, Endpoint E) {
   return E;
 }

@@ -1,13 +1,14 @@
-//===- lib/certify/forms/BatchNormCheck.h - is it the batch norm? -*- C++ -*-=//
+//===- lib/certify/forms/BatchNormCheck.h - check of batch norms ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
 // Part of the certificate. A program may compute the statistics of a fused
-// batch norm in plain ops (Inserted::Definition), which the op, its gradient
-// and the readers of the statistics then take. The required ops follow from the
-// definition of the op, and not from the pass that made them. A tensor of the
-// program is written out as a term over tensors of the input. It must be,
-// letter for letter, the term that defines the tensor of the input.
+// batch norm in plain ops (Inserted::Definition). The op, its gradient and the
+// readers of the statistics then take these values. The required ops follow
+// from the definition of the op, and not from the pass that made them. The
+// check writes a tensor of the program as a term over tensors of the input.
+// This term must equal, letter for letter, the term that defines the tensor of
+// the input.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,13 +28,14 @@ struct Comparison;
 
 class BatchNormCheck {
 public:
-  /// \p C, which is kept, must know which node is which.
+  /// Keeps a reference to \p C, in which nodes are already matched.
   explicit BatchNormCheck(const Comparison &C);
 
-  /// Returns true if node \p I of the input is a batch norm, or its gradient,
-  /// that trains, and its node in the program takes statistics as given.
+  /// Returns true if node \p I of the input is a batch norm in training, or its
+  /// gradient, and its node in the program takes the statistics as inputs.
   bool isRewritten(NodeId I) const;
-  /// Returns true if attribute \p Key of node \p I may change for that.
+  /// Returns true if attribute \p Key of node \p I may change because \p I is
+  /// rewritten.
   bool mayChange(NodeId I, llvm::StringRef Key) const;
   /// Returns true if the program computes another value under the name of \p E,
   /// a tensor of the input. A definition then has the value of \p E.
@@ -41,8 +43,8 @@ public:
     return isRewritten(E.Node) &&
            (isGradient(E.Node) ? E.Port == 0 : E.Port != 0);
   }
-  /// Returns true if \p E of the program is by definition the tensor \p Want of
-  /// the input.
+  /// Returns true if \p E of the program equals, by definition, the tensor \p
+  /// Want of the input.
   bool means(Endpoint E, Endpoint Want) const;
   /// Returns true if input \p K of the rewritten node \p I may be \p E:
   /// statistics of the whole batch, a transposed operand, or an input that is

@@ -2,16 +2,16 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every replica may have its rows in blocks, for example after an axis of steps
-// and that of the rows became one axis. They are put in the order of the
-// single-device step block by block:
+// The rows of a replica may lie in blocks, for example after an axis of steps
+// and the batch axis were made one axis. The rows of all replicas are put into
+// the order of the single-device step block by block:
 //
-//     parts = Split*(x, axis), as many as there are blocks
+//     parts = Split*(x, axis), one part for each block
 //     block_i = _FromReplicas(parts:i) concat along the axis
 //     x = ConcatV2(block_0, block_1, ..., axis)
 //
-// Split and ConcatV2 along one axis do nothing to the global value. The types
-// must show that part i of a replica is its rows of block i.
+// Split and ConcatV2 along one axis do not change the global value. The types
+// must show that part i on a replica has the rows of the replica in block i.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,8 +35,8 @@ static std::optional<int64_t> axisAt(const Graph &G, Endpoint E) {
   return Value->Ints[0];
 }
 
-/// Returns the Split whose parts, each merged from all replicas, \p Join
-/// concatenates in their order; or NoNode.
+/// Returns the Split whose parts \p Join concatenates in order, or NoNode. Each
+/// part is merged from all replicas before.
 static NodeId splitOf(const Comparison &C, NodeId Join) {
   const Graph &G = C.G;
   unsigned Count = G.node(Join).NumData;

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// One run of the certificate, as the checks of nodes and of inserted forms see
-// it: the input, the program, and which node is which.
+// The state of one run of the certificate that all its checks share: the input,
+// the program, and the matching of their nodes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@
 
 namespace graft {
 
-/// The ops that make a difference when a node is erased or checked.
+/// The ops that the checks distinguish, and the erasure of inserted nodes.
 enum class OpKind : uint8_t {
   Other,
   ToReplicas,
@@ -49,8 +49,8 @@ struct Comparison {
   void error(NodeId N, const llvm::Twine &Message, NodeId Because = NoNode);
   /// Reports that \p N does not have the form of its kind.
   void mismatch(NodeId N);
-  /// Returns the tensor that \p E is when inserted nodes are erased; no node if
-  /// one of them cannot be.
+  /// Returns the tensor for which \p E stands once inserted nodes are erased.
+  /// Returns no node if an inserted node on the way stands for no tensor.
   Endpoint erase(Endpoint E) const;
   /// Like erase, but stops at nodes of a definition.
   Endpoint strip(Endpoint E) const;
@@ -72,13 +72,14 @@ struct Comparison {
   std::vector<OpKind> Kinds;     ///< By op of the program.
   std::vector<NodeId> InputOf;   ///< By program node, NoNode if inserted.
   std::vector<NodeId> ProgramOf; ///< By input node.
-  std::vector<bool> IsRead;      ///< By input node: a data input reads it.
-  std::vector<bool> IsInside;    ///< By node: it is read in a loop only.
-  /// By program node that repeats a node of the input: that input node.
+  std::vector<bool> IsRead;      ///< By input node: a node takes its output.
+  std::vector<bool> IsInside;    ///< By node: only nodes in a loop read it.
+  /// By recomputed node of the program: its original in the input.
   llvm::DenseMap<NodeId, NodeId> AgainOf;
-  /// By program node with the name of a renamed one: that node of the input.
+  /// By program node with the name of a renamed node: the renamed node, as a
+  /// node of the input.
   llvm::DenseMap<NodeId, NodeId> NamedAfter;
-  /// Set if ops of the input are written in other ops.
+  /// Set if the program has definitions of batch norms.
   std::optional<BatchNormCheck> BatchNorms;
   /// Set if shared variables have proxies.
   std::optional<ProxyCheck> Proxies;

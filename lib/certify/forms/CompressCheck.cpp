@@ -17,8 +17,8 @@ using namespace llvm;
 
 namespace graft {
 
-/// Returns true if \p N is the sum with the residual \p Var minus its sent
-/// part.
+/// Returns true if \p N is the rounding error: the sum of a tensor and the
+/// residual \p Var, minus that sum after a cast to 16 bits and back.
 static bool isLoss(const Graph &G, NodeId N, NodeId Var) {
   if (!isCompressPart(G, N, op::Sub) || G.node(N).NumData != 2)
     return false;
@@ -98,7 +98,7 @@ static StringRef fault(const Comparison &C, NodeId N) {
 static void checkCompress(Comparison &C, const ProgramFacts &Facts, NodeId N) {
   if (StringRef Fault = fault(C, N); !Fault.empty())
     C.error(N, Fault);
-  // Only an assignment of the input, a new start, may clear a residual.
+  // Only an assignment of the input may clear a residual: it starts anew.
   if (clearsResidual(C.G, N))
     C.G.forEachUse(N, [&](Use U) {
       if (C.InputOf[U.User] == NoNode ||

@@ -32,7 +32,8 @@ static Endpoint input(const Comparison &C, Endpoint E) {
              : Endpoint();
 }
 
-/// Returns true if \p Text is a way to combine. Readers differ in the default.
+/// Returns true if \p Text names a way to combine. It must not be missing:
+/// readers of the attribute assume different defaults.
 static bool isCombine(StringRef Text) {
   return StringSwitch<bool>(Text)
       .Cases(combine::Sum, combine::Min, combine::Max, combine::And,
@@ -71,7 +72,8 @@ static void checkGather(Comparison &C, const ProgramFacts &Facts, NodeId N) {
   if (C.opKind(N) == OpKind::CollectiveGather && !C.GathersInOrder)
     C.error(N, "gathers rows in the order of the devices, which is not that of "
                "the replicas");
-  // Nodes of a length gather matter only as a whole, which is erased as one.
+  // All nodes of a length gather are erased together, so each one is checked
+  // only for its control inputs.
   if (isLengthGatherOp(C.G, N))
     checkWaits(C, N);
   else
@@ -115,8 +117,9 @@ static constexpr InsertedForm reduceForm() {
   return Result;
 }
 
-/// Returns the input of a split. Each output of a SparseSlice, the entries in
-/// the rows of one replica, stands for the input at its port.
+/// Returns the input for which output \p E of a split stands. A SparseSlice has
+/// the entries in the rows of one replica: each of its outputs stands for the
+/// input at the same port.
 static Endpoint splitInput(const Comparison &C, Endpoint E) {
   if (C.opKind(E.Node) != OpKind::SparseSlice)
     return input(C, E);

@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gates, refreshes of copies, checks of values and the mesh, which stand for no
-// tensor of the input; and the control inputs that inserted nodes may have.
+// Checks nodes that stand for no tensor of the input: gates, refreshes of
+// copies, checks of values and the mesh. Also checks the control inputs of
+// inserted nodes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +22,7 @@ bool assigns(const Graph &G, NodeId N) {
   return Def && Def->update().Kind == UpdateKind::Assign;
 }
 
-/// Returns true if all users of \p N are gates, and so are all users of these.
+/// Returns true if all direct and indirect users of \p N are gates.
 static bool onlyGatesWait(const Graph &G, NodeId N) {
   return !G.anyUse(N, [&](Use U) {
     return G.node(U.User).Kind != Inserted::Gate || !onlyGatesWait(G, U.User);
@@ -55,7 +56,8 @@ bool runsChecks(const Graph &G, NodeId N) {
          });
 }
 
-/// Returns true if \p N waits for refreshes of copies, be it through gates.
+/// Returns true if \p N waits for refreshes of copies, directly or through
+/// gates.
 static bool runsRefreshes(const Graph &G, NodeId N) {
   return any_of(G.controlInputs(N), [&](Endpoint E) {
     return isRefresh(G, E.Node) ||
@@ -73,8 +75,8 @@ static bool overwrites(const Comparison &C, const ProgramFacts &Facts,
          C.G.anyUse(Var, [&](Use U) { return isRefresh(C.G, U.User); });
 }
 
-/// Returns true if \p N, of the input, can be run for its effect. A node that
-/// only takes a value, and waits for nothing, is no initializer.
+/// Returns true if \p N, of the input, can be run for an effect: its own, or
+/// the effect of a node for which it waits.
 static bool initializes(const Comparison &C, const ProgramFacts &Facts,
                         NodeId N) {
   if (C.InputOf[N] == NoNode)
@@ -86,7 +88,8 @@ static bool initializes(const Comparison &C, const ProgramFacts &Facts,
 }
 
 /// Checks that a gate waits for collectives only. A gate of refreshes waits for
-/// these alone; a gate above it may run initializers of the input as well.
+/// refreshes only. A gate that waits for such gates may also run initializers
+/// of the input.
 static void checkGate(Comparison &C, const ProgramFacts &Facts, NodeId N) {
   const Graph &G = C.G;
   ArrayRef<Endpoint> Controls = G.controlInputs(N);
@@ -127,14 +130,15 @@ const InsertedForm GateForm = {
 //===----------------------------------------------------------------------===//
 
 /// Returns true if \p N assigns the variable's own value to its copies, and no
-/// node of the input makes that happen.
+/// node of the input triggers this assignment.
 static bool refreshes(const Comparison &C, const ProgramFacts &Facts,
                       NodeId N) {
   const Graph &G = C.G;
   if (Facts.Vars.update(G, N).Kind != UpdateKind::Assign ||
       G.node(N).Count != Copies::PerReplica || G.node(N).NumInputs != 2)
     return false;
-  // All copies take one tensor, of an unreplicated node that the output has.
+  // All copies take the same tensor. An unreplicated node that is in the output
+  // computes it.
   NodeId From = G.input(N, 1).Node, Var = Facts.Vars.variableOf(G.input(N, 0));
   Endpoint Value = C.erase(G.input(N, 1));
   if (Var == NoNode || Value.Node == NoNode ||
@@ -161,7 +165,7 @@ static bool recognizeRefresh(const LoweredFile &File, NodeId N) {
 const InsertedForm RefreshForm = {
     .Check = checkRefresh, .Recognize = recognizeRefresh, .WritesCopies = true};
 
-/// Returns true if \p N only reads values, and may fail.
+/// Returns true if \p N has no effect other than to fail.
 static bool observes(const Graph &G, NodeId N) {
   const OpDef *Def = G.opDef(N);
   return Def &&

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// An InsertedForm has all that the certificate must know of a kind of inserted
-// nodes (lib/graph/Inserted.def). The file that checks a kind defines it.
+// An InsertedForm describes a kind of inserted nodes (lib/graph/Inserted.def)
+// to the certificate. The file that checks a kind defines the form.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,26 +16,28 @@
 namespace graft {
 
 struct InsertedForm {
-  /// Returns the tensor that \p E, an output of a node of this kind, stands
-  /// for: \p E itself if only several nodes together do, no node if it stands
-  /// for none. Null: no node of the kind stands for a tensor.
+  /// Returns the tensor for which \p E, an output of a node of this kind,
+  /// stands. Returns \p E itself if only several nodes together stand for a
+  /// tensor, and no node if \p E stands for none. Null: no node of the kind
+  /// stands for a tensor.
   Endpoint (*StandsFor)(const Comparison &C, Endpoint E) = nullptr;
   /// Reports the errors of \p N, a node of this kind.
   void (*Check)(Comparison &C, const ProgramFacts &Facts, NodeId N) = nullptr;
   /// Returns true if \p N, which the input does not have, is of this kind.
-  /// Null: such nodes are not in files, or have the marker attribute there.
+  /// Null: a written file has no such nodes, or they have the marker attribute.
   bool (*Recognize)(const LoweredFile &File, NodeId N) = nullptr;
-  /// The ops, one bit for each OpKind, that do nothing to global values. The
-  /// types check what their parameters do to local values.
+  /// The ops that do not change global values, one bit for each OpKind. The
+  /// types check how parameters of an op change local values.
   uint32_t Forwards = 0;
   /// Set if a node treats each element of a tensor by itself.
   bool IsElementwise = false;
   /// Set if attribute `T` is the type of input 0.
   bool IsTyped = false;
-  /// Set if copies of a variable are written one by one: copy 0 does not wait.
+  /// Set if a node may write copies of a variable although copy 0 of the node
+  /// does not wait for the other copies.
   bool WritesCopies = false;
-  /// Set if only one run or inserted nodes can tell what its ops keep and do:
-  /// no other run can (lib/certify/compare/RunsApart.h).
+  /// Set if only the same run, or inserted nodes, can observe the state and
+  /// effects of the ops: no other run can (lib/certify/compare/RunsApart.h).
   bool IsUnseen = false;
 };
 
@@ -52,8 +54,8 @@ Inserted recognizeInserted(const LoweredFile &File, NodeId N);
 /// Returns true if \p N was inserted and its op does nothing to global values.
 bool forwards(const Comparison &C, NodeId N);
 
-/// Checks that \p N, which was inserted and is no gate, waits for gates only:
-/// to read a value must not run more than in the input.
+/// Checks that \p N, an inserted node that is not a gate, waits for gates only.
+/// Otherwise a run that reads its value would run more than in the input.
 void checkWaits(Comparison &C, NodeId N);
 
 /// Returns true if \p N is a gate that only runs checks of copies.

@@ -16,27 +16,29 @@
 
 namespace graft {
 
-/// `replica_<i>/x` or `v/replica_<i>/x`.
+/// The parts of a name of a copy: `replica_<i>/x` or `v/replica_<i>/x`.
 struct CopyName {
   std::string Base;
   int Replica = -1;   ///< -1: not the name of a copy.
-  uint32_t Split = 0; ///< 0: at the front.
+  uint32_t Split = 0; ///< Where Base is split for the replica; 0: in front.
 };
 
-/// Parses the name of a copy in a graph that was expanded from \p In. A name
-/// that the input has is none. \p Word stands in front of the numbers. A
-/// replicated variable has copies `<v>/<i>`.
+/// Parses \p Name, of a graph that was expanded from \p In, as the name of a
+/// copy. A name that the input has is not the name of a copy. \p Word precedes
+/// the number of the replica. Copies of a variable may have names `<v>/<i>`
+/// without the word.
 CopyName copyNameIn(const Graph &In, llvm::StringRef Word,
                     llvm::StringRef Name);
 
-/// Returns the power of \p Replicas that \p Factor is, up to the rounding of a
-/// constant of \p Type.
+/// Returns the k for which \p Factor is the k-th power of \p Replicas, up to
+/// the rounding of a constant of \p Type.
 std::optional<int64_t> powerOfReplicas(double Factor, unsigned Replicas,
                                        unsigned Type);
 
-/// Gives \p Made, a `_Scale` of \p Program, the powers of \p Replicas by which
-/// \p N of \p File multiplies or divides: one, or one for each element of a
-/// vector of sizes. Returns false if the constant is not such a power.
+/// Sets the powers of \p Made, a `_Scale` of \p Program, from the constant by
+/// which \p N of \p File multiplies or divides. The constant is a power of \p
+/// Replicas, or one for each element of a vector of sizes. Returns false if the
+/// constant is not such a power.
 bool takeScale(const Graph &File, NodeId N, unsigned Replicas, Graph &Program,
                NodeId Made);
 

@@ -8,8 +8,8 @@
 //     ... nodes that work on each element by itself, such as a reduction ...
 //     parts = SplitV(pack, sizes, 0)   y_i = Reshape(parts:i, shape of x_i)
 //
-// So y_i is x_i if sizes and shapes agree, which the certificate checks by its
-// own inference.
+// So y_i equals x_i if sizes and shapes agree. The certificate checks this by
+// its own inference.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +37,8 @@ static NodeId packOf(const Comparison &C, NodeId Split) {
   return E.Node;
 }
 
-/// Returns the packed tensor that \p E, at the end of the form, takes out.
+/// Returns the packed tensor x_i if \p E is the unpacked tensor y_i; otherwise
+/// no node.
 static Endpoint unpacked(const Comparison &C, Endpoint E) {
   const Graph &G = C.G;
   if (!isPack(G, E.Node, op::Reshape))

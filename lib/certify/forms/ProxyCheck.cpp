@@ -4,14 +4,14 @@
 //
 // A read of a proxy is a read of its variable if
 //
-//   - every op that changes the variable is followed by a refresh from the
-//     value that it left, and all that waited for the op waits for the refresh;
-//   - two changes other than assignments that one run may make in any order
-//     do not let an older refresh come last;
+//   - a refresh with the new value follows every op that changes the variable,
+//     and all nodes that waited for the op wait for the refresh;
+//   - if one run makes two changes, other than assignments, the refreshes have
+//     the order of the changes;
 //   - a value that the input reads before a change is read before the refresh;
 //   - a value that the input reads after a change is read from the variable.
 //
-// The input itself leaves open which of several unordered assignments holds.
+// In the input itself, any of several unordered assignments may come last.
 //
 // A lookup of rows in a proxy has no edge to the refresh. Its rows are a part
 // of the batch (checked). So an unreplicated node has the rows of all replicas
@@ -40,7 +40,8 @@ ProxyCheck::ProxyCheck(Comparison &C)
       collect(N);
 }
 
-/// Finds the parts of the proxy \p N, as far as they have the form.
+/// Collects the nodes of the proxy \p N that have the form of
+/// lib/program/forms/Proxy.h.
 void ProxyCheck::collect(NodeId N) {
   auto Index = static_cast<uint32_t>(Proxies.size());
   Proxy P;
@@ -193,8 +194,8 @@ void ProxyCheck::checkUpdate(const Proxy &P, NodeId U, NodeId F) const {
   });
 }
 
-/// Checks that nodes that read the proxy \p P are before and after updates as
-/// in the input.
+/// Checks that reads of the proxy \p P come before and after updates as in the
+/// input.
 void ProxyCheck::checkReads(const ProgramFacts &Facts, const Proxy &P,
                             const DenseMap<NodeId, NodeId> &RefreshOf) const {
   for (Use U : G.uses(P.Node)) {
@@ -225,7 +226,7 @@ void ProxyCheck::checkReads(const ProgramFacts &Facts, const Proxy &P,
   }
 }
 
-/// Checks that lookups after an update are in the variable, not in a proxy.
+/// Checks that a lookup after an update reads the variable and not a proxy.
 void ProxyCheck::checkLookups(const ProgramFacts &Facts) const {
   std::vector<NodeId> Lookups, Updates;
   for (const Proxy &P : Proxies) {

@@ -26,20 +26,21 @@ std::vector<bool> findProxies(const Graph &L, const Graph &In,
 
 class ProxyCheck {
 public:
-  /// \p C, which is kept, must know which node is which.
+  /// Keeps a reference to \p C, in which nodes are already matched.
   explicit ProxyCheck(Comparison &C);
 
-  /// Returns the tensor of the program whose value \p E, an output of a node of
-  /// kind proxy, has; no node if there is none.
+  /// Returns the tensor of the program that has the value of \p E, an output of
+  /// a node of kind proxy. Returns no node if there is none.
   Endpoint standsFor(Endpoint E) const;
-  /// Returns the update that \p N stands for as an operation, or NoNode.
+  /// Returns the update whose users wait for the gate \p N instead, or NoNode.
   NodeId updateOf(NodeId N) const {
     auto It = UpdateOf.find(N);
     return It == UpdateOf.end() ? NoNode : It->second;
   }
-  /// Returns true if \p A and \p B of the input read one variable that has a
-  /// proxy, and wait for nothing. The program has \p A where the input has
-  /// \p B, which may pass through Identities that wait for nothing else.
+  /// Returns true if \p A and \p B, tensors of the input, read the same
+  /// variable without control inputs, and the variable has a proxy. The program
+  /// has \p A where the input has \p B. \p B may pass through Identities
+  /// without control inputs.
   bool areSameRead(Endpoint A, Endpoint B) const;
   /// Returns true if \p N, of kind proxy, is a part of a proxy.
   bool isPart(NodeId N) const { return Parts.contains(N); }
@@ -71,8 +72,9 @@ private:
   std::vector<Proxy> Proxies;
   llvm::DenseSet<NodeId> Parts;
   llvm::DenseMap<NodeId, NodeId> UpdateOf; ///< The update, by gate N.
-  llvm::DenseMap<NodeId, uint32_t> ByNode; ///< The proxy, by P and RP.
-  llvm::DenseMap<NodeId, uint32_t> ByVar;  ///< By input variable.
+  llvm::DenseMap<NodeId, uint32_t> ByNode; ///< Index in Proxies, by P and RP.
+  llvm::DenseMap<NodeId, uint32_t>
+      ByVar; ///< Index in Proxies, by input variable.
 };
 
 } // namespace graft

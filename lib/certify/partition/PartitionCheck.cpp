@@ -1,4 +1,4 @@
-//===- lib/certify/partition/PartitionCheck.cpp - is it the same graph? ---===//
+//===- lib/certify/partition/PartitionCheck.cpp - certify partitions ------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -43,18 +43,18 @@ private:
   void checkUpdate(NodeId I, NodeId P);
   bool checkPartUpdate(NodeId I, NodeId U, const PartedVariable &C,
                        unsigned Index);
-  /// Returns the handle or reference of the partitioned variable that node \p E
-  /// of the input reads; no node if it is no such read.
+  /// Returns the handle or reference that \p E of the input reads, if \p E is a
+  /// read of a partitioned variable; otherwise no node.
   Endpoint readHandle(Endpoint E) const;
 
-  /// By variable: the nodes of the input that run after an update of it. For
-  /// ops that take references for their values.
+  /// By variable: the nodes of the input that update it or depend on an update
+  /// of it. isInTime() needs them.
   DenseMap<NodeId, std::vector<bool>> Updated;
   std::vector<SmallVector<NodeId, 2>> Users; ///< By node of the input.
 };
 
-/// Returns the updates that \p P, the node of a partitioned update, waits for,
-/// or whose references it joins.
+/// Returns the updates of parts that \p P stands for: the control inputs of a
+/// NoOp, or the updates whose references an Identity concatenates.
 ArrayRef<Endpoint> PartitionChecker::updatesOf(NodeId P) const {
   if (G.isOp(P, op::NoOp))
     return G.controlInputs(P);
@@ -81,7 +81,8 @@ void PartitionChecker::findUpdates() {
 }
 
 void PartitionChecker::checkMissing(NodeId I) {
-  // A variable, nodes that passed it on, and Identities of restores may go.
+  // The partition may remove a variable, the nodes that passed it on, and
+  // Identities of restored tensors.
   Endpoint From = resolve({I, 0});
   if (cutOf({I, 0}) || (From.Node != I && inputOp(From.Node) == op::RestoreV2))
     return;
@@ -107,9 +108,9 @@ bool PartitionChecker::reads(NodeId P, unsigned K, Endpoint Want) {
   return X.Kind == PartTerm::Same && X.E == resolve(Want);
 }
 
-/// Returns true if a read after \p Waits gives what \p I sees when it takes the
-/// reference, its data input \p K. If the read does not wait for the other data
-/// inputs, none of these may come from an update.
+/// Returns true if a read that waits for \p Waits has the value that \p I finds
+/// at the reference of its data input \p K. If the read does not wait for the
+/// other data inputs, none of them may depend on an update.
 bool PartitionChecker::isInTime(NodeId I, unsigned K, uint32_t Waits) {
   if (Waits == inputsBeside(I, K))
     return true;
@@ -153,9 +154,9 @@ bool PartitionChecker::isInTime(NodeId I, unsigned K, uint32_t Waits) {
   return true;
 }
 
-/// Returns true if \p X is what data input \p K of \p I is when \p I runs. That
-/// input is an Identity of a reference: the memory of the variable, and no
-/// value.
+/// Returns true if \p X is the value of data input \p K of \p I at the time
+/// when \p I runs. That input is an Identity of a reference, which passes on
+/// the memory of the variable and not a value.
 bool PartitionChecker::isLateRead(NodeId I, unsigned K, const PartTerm &X) {
   Endpoint From = readHandle(In.inputs(I)[K]);
   return From.Node != NoNode && !isHandle(*cutOf(From)) &&
@@ -169,7 +170,7 @@ bool PartitionChecker::isRead(NodeId I, NodeId P) {
          X.Waits == waitsOfInput(I);
 }
 
-/// Returns true if \p P is the lookup \p I in a handle or in a read.
+/// Returns true if \p P is the lookup \p I, whose table is a handle or a read.
 bool PartitionChecker::isLookup(NodeId I, NodeId P) {
   if (G.node(P).NumData == 0 || In.numData(I) < 2)
     return false;
@@ -219,7 +220,7 @@ bool PartitionChecker::isShape(NodeId P, Endpoint Handle, NodeId I) {
   auto Value = ints({P, 0});
   if (!C || !Value || *Value != C->Shape)
     return false;
-  // The constant runs where the input asks for the shape.
+  // The constant must run when the shape op of the input does.
   SmallVector<NodeId, 4> Waits;
   bool Context = Handle.Node == C->Var;
   auto AsksAfter = [&](NodeId Alias) {
@@ -238,7 +239,7 @@ bool PartitionChecker::isShape(NodeId P, Endpoint Handle, NodeId I) {
     if (Its != NoNode) {
       Waits.push_back(Its);
     } else if (X.Kind == PartTerm::Handle && AsksAfter(X.E.Node)) {
-      // A clone stands for the node itself, which is gone.
+      // A clone stands for the node of the input that the partition removed.
       Waits.push_back(X.E.Node);
       Context |= X.E.Node == Handle.Node ||
                  firstAlias(In.inputs(X.E.Node)[0]) == Handle;
@@ -253,7 +254,7 @@ bool PartitionChecker::isShape(NodeId P, Endpoint Handle, NodeId I) {
   return Context && idOf(std::move(Waits)) == waitsOfInput(I);
 }
 
-/// Returns true if \p P is the lookup \p I, in the whole value and not in
+/// Returns true if \p P is the lookup \p I in the concatenated value of all
 /// parts.
 bool PartitionChecker::isDenseLookup(NodeId I, NodeId P) {
   bool Nd = inputOp(I) == op::ResourceGatherNd;
@@ -311,11 +312,13 @@ bool PartitionChecker::isForEach(NodeId I, NodeId P) {
   return Has.all();
 }
 
-/// Checks that the node of a partitioned update waits for one for each part.
+/// Checks that \p P, which replaces the update \p I, waits for one update of
+/// each part.
 void PartitionChecker::checkUpdate(NodeId I, NodeId P) {
   const PartedVariable &C = *cutOf(In.inputs(I)[0]);
   ArrayRef<Endpoint> Updates = updatesOf(P);
-  // The references of the parts, joined in order, are that of the variable.
+  // The concatenated references of all parts stand for the reference of the
+  // variable.
   bool Joins = !G.isOp(P, op::NoOp);
   auto Axis = Joins && !Updates.empty()
                   ? ints(G.input(G.input(P, 0).Node, Updates.size()))
@@ -340,7 +343,7 @@ void PartitionChecker::checkUpdate(NodeId I, NodeId P) {
     }
     Has.set(X->Index);
     Explained[E.Node] = true;
-    // An error in one part is in the others, too.
+    // The other parts would repeat the error, so only one part reports it.
     Good = Good && checkPartUpdate(I, E.Node, C, X->Index);
   }
   for (unsigned Part = 0; Part < Has.size() && Good; ++Part)
@@ -350,7 +353,8 @@ void PartitionChecker::checkUpdate(NodeId I, NodeId P) {
     }
 }
 
-/// Returns true if \p E is reshaped to the shape of \p C, or was saved with it.
+/// Returns true if \p E has the shape of \p C: it is a Reshape to that shape,
+/// or a restored tensor.
 bool PartitionChecker::hasShape(Endpoint E, const PartedVariable &C) const {
   if (inputOp(E.Node) == op::RestoreV2)
     return true;
@@ -405,7 +409,7 @@ bool PartitionChecker::checkPartUpdate(NodeId I, NodeId U,
       Good = X.E == Want && X.By == Ids && X.Index == Index &&
              ArrayRef<int64_t>(X.List) == ArrayRef<int64_t>(C.Offsets);
     } else if (int(K) == Def.Grad && Good) {
-      // A scalar stands for all elements.
+      // A scalar updates all elements, so each part takes it as it is.
       NodeId From = PartsOf[Want.Node];
       auto Value = From != NoNode && G.isOp(From, op::Const)
                        ? constValue(G, From)
@@ -413,7 +417,8 @@ bool PartitionChecker::checkPartUpdate(NodeId I, NodeId U,
       Good = Def.Kind == UpdateKind::Scatter && Value &&
              !Value->Shape.UnknownRank && Value->Shape.Dims.empty();
     } else if (int(K) == Def.Grad) {
-      // Rows of a scatter may have more leading axes.
+      // The updates of a scatter may have more leading axes than the variable,
+      // so their axis counts from the end.
       int64_t FromEnd = int64_t(C.Axis) - int64_t(C.Shape.size());
       bool Along = X.Axis == FromEnd || (X.Axis == int64_t(C.Axis) &&
                                          Def.Kind != UpdateKind::Scatter);
@@ -488,7 +493,7 @@ bool PartitionChecker::run() {
   if (!match())
     return false;
   findUpdates();
-  // Restores come first: they give tensors their terms.
+  // Restores come first: they define the terms of restored tensors.
   for (bool Saves : {false, true})
     for (NodeId P = 0; P < G.size(); ++P)
       if (NodeId I = InputOf[P];
@@ -502,7 +507,7 @@ bool PartitionChecker::run() {
     else
       compare(I, PartsOf[I]);
   }
-  // A new node that is in no term may read values, and no more.
+  // A new node that is part of no term may only read: it must not change state.
   for (NodeId P = 0; P < G.size(); ++P) {
     if (!G.isLive(P) || InputOf[P] != NoNode || Explained[P])
       continue;
@@ -538,7 +543,8 @@ std::vector<NewPartition> newPartitions(const Graph &Whole,
     auto Spec = SliceSpec::parse(Rest);
     if (!Spec || Whole.find(Name) == NoNode)
       continue;
-    // The offset among all elements: copies of a part have the same.
+    // The offset of the part among all elements of the variable. Copies of a
+    // part have equal offsets.
     int64_t At = 0;
     for (auto [Offset, Size] : zip_equal(Spec->Offsets, Spec->Shape))
       At = At * Size + Offset;

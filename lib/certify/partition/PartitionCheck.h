@@ -1,14 +1,14 @@
-//===- lib/certify/partition/PartitionCheck.h - is it the same graph? -----===//
+//===- lib/certify/partition/PartitionCheck.h - certify partitions --------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks that a graph is another one with some of its variables partitioned. It
-// reads no decision of a pass. It takes the variables and their parts from the
-// attribute `_graft_slice` of the parts (`w 10 4 0,5:0,4`), after checking that
-// the parts make up the variable. Every new node is then written out as a term
-// over tensors of the whole graph: part i of a value, the rows of a lookup that
-// part i has, ... Every node of the whole graph must read the same tensors in
-// the same order, or be replaced by terms that together are what it computes.
+// Checks that a graph is another graph with some variables partitioned. The
+// check uses no decision of a pass. It takes the variables and their parts from
+// the attribute `_graft_slice` of the parts (`w 10 4 0,5:0,4`), and checks that
+// the parts make up the variable. It then writes every new node as a term over
+// tensors of the whole graph: part i of a value, the rows that a lookup finds
+// in part i, ... Every node of the whole graph must read the same tensors in
+// the same order, or be replaced by terms that together compute its value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,8 +34,8 @@ struct NewPartition {
   std::vector<int64_t> Sizes;
 };
 
-/// Returns the variables of \p Whole with parts that \p Parts has and \p Whole
-/// does not, by the attributes of the parts. \p Parts may have copies of them.
+/// Returns the variables of \p Whole that have new parts in \p Parts, according
+/// to the attributes of the parts. \p Parts may have copies of a part.
 std::vector<NewPartition> newPartitions(const Graph &Whole, const Graph &Parts);
 
 } // namespace graft

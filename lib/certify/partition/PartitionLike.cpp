@@ -1,4 +1,4 @@
-//===- lib/certify/partition/PartitionLike.cpp - parts as another graph has -=//
+//===- lib/certify/partition/PartitionLike.cpp - repeat a partition -------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -28,7 +28,8 @@ bool partitionLike(Module &M, const Graph &Like, DiagnosticEngine &Diags) {
     return false;
   InputGraph Before(G);
   PartitionEditor Editor(M, Vars, Plan);
-  // An Identity shows that the reference that an update returns was kept.
+  // An Identity with the name of an update shows that the partition kept the
+  // reference that the update returns.
   for (NodeId N = 0; N < G.size(); ++N) {
     if (!G.isLive(N) || !Vars.isUpdate(G, N))
       continue;

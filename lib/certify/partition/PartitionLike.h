@@ -1,4 +1,4 @@
-//===- lib/certify/partition/PartitionLike.h - parts as another graph has -===//
+//===- lib/certify/partition/PartitionLike.h - repeat a partition ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -12,9 +12,9 @@
 
 namespace graft {
 
-/// Partitions the variables of \p M as they are in \p Like, a graph that was
-/// made from it, and checks that the result is the same graph. Does nothing if
-/// \p Like has no new parts. False after an error.
+/// Partitions the variables of \p M as in \p Like, a graph made from \p M.
+/// Checks that the partitioned graph computes the same as \p M. Does nothing if
+/// \p Like has no new parts. Returns false after an error.
 bool partitionLike(Module &M, const Graph &Like, DiagnosticEngine &Diags);
 
 } // namespace graft

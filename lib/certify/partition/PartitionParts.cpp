@@ -82,7 +82,8 @@ bool PartitionTerms::match() {
   }
   if (!findParts())
     return false;
-  // Nodes that passed a variable on were replaced by clones, but for updates.
+  // Clones replace the nodes that passed a variable on, except updates.
+  // Register these nodes for alias().
   for (NodeId I = 0; I < In.size(); ++I)
     if (In.isLive(I) && PartsOf[I] == NoNode && In.numData(I) > 0 &&
         cutOf({I, 0}))
@@ -193,8 +194,8 @@ bool PartitionTerms::sameAttrs(StringRef Was, NodeId P) const {
   return Old.empty();
 }
 
-/// How an op passes on the variable that is its first input: as a handle or the
-/// like, as a reference, or not at all.
+/// How an op passes on the variable at its first input: as a value such as a
+/// handle, as a reference, or not at all.
 enum class Passing : uint8_t { No, Value, Ref };
 static Passing passingOf(StringRef Op) {
   const OpDef *Def = findOp(Op);
@@ -210,7 +211,8 @@ static Passing passingOf(StringRef Op) {
 const PartedVariable *PartitionTerms::cutOf(Endpoint E) const {
   if (E.isControl() || CutIndex.empty())
     return nullptr;
-  // A variable itself is no chain; each node of a chain is visited once.
+  // Collect the nodes that pass the variable on, up to the variable or to a
+  // node with a memo.
   SmallVector<NodeId, 4> Chain;
   bool AllRefs = true, AllValues = true;
   int Found = -1;
@@ -237,7 +239,8 @@ const PartedVariable *PartitionTerms::cutOf(Endpoint E) const {
     Chain.push_back(E.Node);
     E = In.inputs(E.Node)[0];
   }
-  // Nodes behind the front of such a chain may still pass a variable on.
+  // If no variable is found, only the front of the chain is known to pass none
+  // on. The nodes behind it may pass one on.
   if (Found >= 0)
     for (NodeId N : Chain)
       CutMemo[N] = Found;
@@ -313,7 +316,7 @@ uint32_t PartitionTerms::waitsOf(NodeId P, bool IsRead) {
   for (Endpoint E : G.controlInputs(P)) {
     NodeId I = InputOf[E.Node];
     if (auto It = UpdateOf.find(E.Node); It != UpdateOf.end()) {
-      // All parts of an update together are the update.
+      // The updates of all parts together stand for the update of the variable.
       const PartedVariable *C = cutOf(In.inputs(It->second)[0]);
       if (++Updates[It->second] == C->Parts.size())
         Set.push_back(It->second);
@@ -321,10 +324,11 @@ uint32_t PartitionTerms::waitsOf(NodeId P, bool IsRead) {
     }
     if (I == NoNode) {
       const PartTerm &X = term({E.Node, 0});
-      // A clone stands for the node itself, which is gone.
+      // A clone stands for the node of the input that the partition removed.
       if (X.Kind == PartTerm::Handle && PartsOf[X.E.Node] == NoNode)
         I = X.E.Node;
-      // Another read for the same reader, and all that it waits for.
+      // Another read counts as the nodes that it waits for and the node that it
+      // reads.
       if (X.Kind == PartTerm::WholeRead && IsRead) {
         append_range(Set, *SetOf[X.Waits]);
         if (!CutIndex.contains(X.E.Node))

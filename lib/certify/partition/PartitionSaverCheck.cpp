@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A saver has, in place of the entry of a partitioned variable, one entry for
-// each part, under the same key, with the slice of the part.
+// Checks that a saver has one entry for each part of a partitioned variable. An
+// entry has the key of the variable and the slice of the part.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,15 +52,16 @@ static SmallVector<unsigned, 8> typesOf(StringRef Value) {
       Types.push_back(static_cast<unsigned>(F.Varint));
       continue;
     }
-    // Packed, each less than 128.
+    // The list is packed: each type is less than 128 and takes one byte.
     for (char C : F.Bytes)
       Types.push_back(static_cast<uint8_t>(C));
   }
   return Types;
 }
 
-/// Returns true if \p Text is the slice of \p Whole, or of all of \p Shape if
-/// that is empty, that begins at \p Offset along \p Axis and has \p Size.
+/// Returns true if the slice \p Text begins at \p Offset along \p Axis of the
+/// slice \p Whole, and has \p Size there. An empty \p Whole means the whole
+/// tensor, which has \p Shape.
 static bool isSliceOf(StringRef Text, StringRef Whole, unsigned Axis,
                       int64_t Offset, int64_t Size, ArrayRef<int64_t> Shape) {
   auto S = SliceSpec::parse(Text);
@@ -128,7 +129,7 @@ bool checkSaver(PartitionTerms &T, NodeId I, NodeId P) {
     return Fail("its checkpoint differs from that of the input");
   auto Was = entriesOf(In, I), Now = entriesOf(G, P);
   if (!Was || !Now) {
-    // Computed entries must be those of the input.
+    // Entries that are not constant must be the tensors of the input.
     bool Same =
         G.node(P).NumData == In.numData(I) && T.sameAttrs(In.attrBytes(I), P);
     for (unsigned K = 1; Same && K < In.numData(I); ++K) {
@@ -200,12 +201,12 @@ bool checkSaver(PartitionTerms &T, NodeId I, NodeId P) {
       continue;
     }
     if (Saves) {
-      // Identities in front of the saver do not count.
+      // Skip Identities between a read and the saver.
       while (T.inputOp(Want.Node) == op::Identity &&
              In.inputs(Want.Node).size() == 1 && !T.cutOf(Want) &&
              !T.cutOf(In.inputs(Want.Node)[0]))
         Want = In.inputs(Want.Node)[0];
-      // The value of a read, or a reference itself.
+      // The saver takes the value of a read, or a reference.
       bool IsRead = !T.cutOf(Want) && In.numData(Want.Node) > 0;
       Endpoint From = IsRead ? In.inputs(Want.Node)[0] : Want;
       const PartedVariable *C = T.cutOf(From);

@@ -1,4 +1,4 @@
-//===- lib/certify/partition/PartitionTerms.cpp - what parts compute ------===//
+//===- lib/certify/partition/PartitionTerms.cpp - terms over parts --------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -47,7 +47,8 @@ PartTerm PartitionTerms::evaluate(Endpoint E) {
   return X;
 }
 
-/// Returns true if the parts of \p Number are those that begin at \p At.
+/// Returns true if \p Number assigns elements to the parts that begin at the
+/// offsets \p At.
 static bool isRoute(const PartTerm &Number, ArrayRef<int64_t> At) {
   if (At.empty() || At[0] != 0)
     return false;

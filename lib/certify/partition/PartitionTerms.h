@@ -50,28 +50,32 @@ struct PartTerm {
     Flat,        ///< The elements of E in a vector.
     Reshaped,    ///< E with the shape List.
     Count,       ///< The number of elements of E.
-    Numbers,     ///< From 0, as many numbers as E has elements.
+    Numbers,     ///< 0, 1, 2, ...: one number for each element of E.
     Shape,       ///< The shape of E.
     RowsShape,   ///< The shape of E and then List.
-    PartNumber,  ///< The part of each of Flat(E); List: where parts begin.
-    Begin,       ///< Where the part of each of Flat(E) begins, by List.
-    Local,       ///< The number in its part of each of Flat(E), by List.
-    SentLocal,   ///< The elements of Local(By) that are sent to part Index.
-    SentNumbers, ///< The elements of Numbers(By) that are sent there.
-    SentRows,    ///< The rows of E that are sent there.
-    Found,       ///< The rows of part Index of E at the indices By.
+    PartNumber,  ///< For each element of Flat(E): its part.
+    Begin,       ///< For each element of Flat(E): where its part begins.
+    Local,       ///< For each element of Flat(E): its index in its part.
+    SentLocal,   ///< The elements of Local(By) for part Index.
+    SentNumbers, ///< The elements of Numbers(By) for part Index.
+    SentRows,    ///< The rows of E whose indices By are in part Index.
+    Found,       ///< The rows that a lookup of By finds in part Index of E.
     FlatLookup,  ///< The rows of E at the indices Flat(By).
     Lookup,      ///< The rows of E at the indices By.
-    Initialized, ///< Tells if the parts List of E have values.
+    Initialized, ///< True if the parts List of E are initialized.
   };
   KindType Kind = None;
-  bool OfValue = false; ///< E is a read reference, or was read before a lookup.
-  bool Even = false;    ///< PartNumber: List is the size of the parts.
+  /// A slice or lookup takes a value that was read from E. In SentRows: the
+  /// rows were reshaped.
+  bool OfValue = false;
+  /// In PartNumber: List has the one size of the parts. Otherwise, it has the
+  /// offsets of all parts but the first.
+  bool Even = false;
   Endpoint E, By;
   unsigned Index = 0;
   int64_t Axis = 0, Offset = 0, Size = 0, Total = 0;
-  uint32_t Waits = 0;     ///< The nodes that a read waits for.
-  uint32_t RunsAfter = 0; ///< The nodes that a lookup waits for.
+  uint32_t Waits = 0;     ///< The id of the nodes that a read waits for.
+  uint32_t RunsAfter = 0; ///< The id of the nodes that a lookup waits for.
   llvm::SmallVector<int64_t, 4> List;
 };
 
@@ -83,37 +87,40 @@ public:
 
   void error(NodeId N, const llvm::Twine &Message);
   void error(llvm::StringRef Name, const llvm::Twine &Message);
-  /// Matches nodes by name and finds the parts. False after an error.
+  /// Matches nodes by name and finds the parts. Returns false after an error.
   bool match();
 
-  /// The term of \p E, which stays valid.
+  /// Returns the term of \p E. The reference stays valid.
   const PartTerm &term(Endpoint E);
-  /// Returns the set of nodes of the whole graph that \p P waits for. If
-  /// \p IsRead, \p P reads a reference and may wait for another such read.
+  /// Returns the id of the set of nodes of the whole graph that \p P waits for.
+  /// With \p IsRead, \p P reads a reference: if it waits for another read, the
+  /// nodes that this read waits for count, too.
   uint32_t waitsOf(NodeId P, bool IsRead = false);
   uint32_t waitsOfInput(NodeId I);
-  /// Returns the nodes of all inputs of \p I, data and control, but for data
-  /// input \p K and variables, which are always there.
+  /// Returns the id of the set of nodes that \p I takes or waits for, without
+  /// data input \p K. Variables do not count: they are always available.
   uint32_t inputsBeside(NodeId I, unsigned K);
-  /// Returns true if \p Waits are all that \p I and the producer of its data
-  /// input \p K wait for. That input, variables and reads of references do not
-  /// count: they are always there.
+  /// Returns true if \p Waits are the inputs of \p I and the control inputs of
+  /// the producer of its data input \p K. That producer, variables and reads of
+  /// references do not count: they are always available.
   bool isLate(NodeId I, unsigned K, uint32_t Waits);
-  /// Returns the first of the handles or references that are gone and alike,
-  /// such as those of one conditional: they have one term.
+  /// Returns the first handle or reference that is equal to \p E, if the
+  /// partition removed the node of \p E. Equal ones, such as those of one
+  /// conditional, share one term.
   Endpoint firstAlias(Endpoint E);
   /// Returns true if \p P waits only for clones of nodes that pass a variable
-  /// on: they place it in a conditional or a loop.
+  /// on. Such a clone places \p P in a conditional or a loop.
   bool waitsForContext(NodeId P);
 
   llvm::StringRef inputOp(NodeId I) const { return In.opNames()[In.op(I)]; }
-  /// Returns the partitioned variable whose handle or reference \p E of the
-  /// whole graph is, or null.
+  /// Returns the partitioned variable that \p E of the whole graph is a handle
+  /// of or a reference to; otherwise null.
   const PartedVariable *cutOf(Endpoint E) const;
   bool isHandle(const PartedVariable &C) const {
     return inputOp(C.Var) == op::VarHandleOp;
   }
-  /// Returns \p E without Identities that are gone.
+  /// Returns the tensor that \p E passes on through Identities that the
+  /// partition removed.
   Endpoint resolve(Endpoint E) const;
   std::optional<llvm::SmallVector<int64_t, 4>> ints(Endpoint E) const;
   /// Returns true if \p P has the attributes \p Was of the whole graph.
@@ -123,18 +130,19 @@ public:
   const Graph &G;
   DiagnosticEngine &Diags;
   unsigned Errors = 0;
-  std::vector<NodeId> InputOf; ///< By node: the one of its name, or NoNode.
-  std::vector<NodeId> PartsOf; ///< By node of the whole graph: likewise.
+  std::vector<NodeId> InputOf; ///< By node of G: its namesake in In, or NoNode.
+  std::vector<NodeId> PartsOf; ///< By node of In: its namesake in G, or NoNode.
   std::vector<bool> Explained; ///< By node: a term or a check covers it.
   std::vector<PartedVariable> Cuts;
   /// By update of a part: the update of the whole graph that it belongs to.
   llvm::DenseMap<NodeId, NodeId> UpdateOf;
   /// By output of a RestoreV2: its term.
   llvm::DenseMap<std::pair<NodeId, unsigned>, PartTerm> RestoredTerms;
-  /// Constants of savers that have changed.
+  /// Constants that only savers use, with a value that the partition changed.
   llvm::DenseMap<NodeId, bool> SaverConsts;
 
-  /// Returns a number for a set of nodes of the input.
+  /// Returns the id of \p Set, nodes of the whole graph. Equal sets have equal
+  /// ids.
   uint32_t idOf(llvm::SmallVector<NodeId, 4> Set);
 
 private:
@@ -155,12 +163,12 @@ private:
   llvm::DenseMap<NodeId, unsigned> CutIndex; ///< By variable.
   /// By node that passes a variable on: the index of the variable, or -1.
   mutable llvm::DenseMap<NodeId, int> CutMemo;
-  /// The limit of new nodes one behind another in a term.
+  /// The longest chain of new nodes that a term may span.
   static constexpr unsigned MaxDepth = 1000;
   unsigned Depth = 0;
   llvm::DenseMap<NodeId, std::pair<unsigned, unsigned>> PartIndex; ///< By part.
-  /// By node that is read: the gone nodes that passed its variable on, the
-  /// first of those that are alike.
+  /// By node of the whole graph: the removed nodes that passed its handle or
+  /// reference on; only the first of several equal nodes.
   llvm::DenseMap<NodeId, llvm::SmallVector<NodeId, 2>> GoneAliases;
   llvm::DenseMap<NodeId, NodeId> FirstAlias;
   std::map<std::pair<NodeId, uint32_t>, PartTerm> Known;
@@ -168,8 +176,8 @@ private:
   std::vector<const llvm::SmallVector<NodeId, 4> *> SetOf; ///< By id.
 };
 
-/// Checks entries of the SaveV2 or RestoreV2 \p P, which is \p I of the whole
-/// graph; notes the terms of restored tensors.
+/// Checks the entries of \p P, the SaveV2 or RestoreV2 that is \p I in the
+/// whole graph. Records the terms of restored tensors.
 bool checkSaver(PartitionTerms &T, NodeId I, NodeId P);
 
 } // namespace graft

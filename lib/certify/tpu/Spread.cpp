@@ -81,10 +81,10 @@ private:
   std::string Word; ///< The word in the names of copies.
   bool Failed = false;
   std::unique_ptr<Graph> L = std::make_unique<Graph>();
-  /// By node of the file: its copies, or the one node.
+  /// By node of the file: its copies in the new graph, or its one node there.
   std::vector<SmallVector<NodeId, 4>> Now;
-  /// By node of the computation that has the value of a node outside of it: the
-  /// outside node for each replica.
+  /// By node of the computation that repeats a node outside of it: that outside
+  /// node, for each replica.
   DenseMap<NodeId, SmallVector<NodeId, 4>> Twins;
   /// By member that is an exchange: the exchange and its axis constant.
   DenseMap<NodeId, std::pair<TpuExchange, NodeId>> Exchanges;
@@ -147,8 +147,8 @@ std::string Spreader::keyOf(NodeId N, unsigned Replica) const {
   return Key;
 }
 
-/// Returns the name in the input of the node outside that \p N may repeat: the
-/// name of \p N, or that without the scope before it.
+/// Returns the input name of the outside node that \p N may repeat: the name of
+/// \p N, with or without its scope. Returns "" if no node outside has it.
 StringRef Spreader::twinName(NodeId N) const {
   StringRef Name = File.base(N);
   if (In.find(Name) == NoNode && Name.consume_front("tpu/") &&
@@ -174,8 +174,8 @@ NodeId Spreader::twin(StringRef Name, unsigned Replica) const {
   return N != NoNode && File.role(N) == TpuRole::Outside ? N : NoNode;
 }
 
-/// Finds members that repeat a value from outside; names tell which nodes to
-/// compare them with.
+/// Finds ops of the computation that repeat a node outside of it. The name of
+/// an op tells the node to compare it with.
 void Spreader::findTwins() {
   std::vector<NodeId> Order = topologicalOrder(F);
   for (NodeId N : Order) {
@@ -195,9 +195,10 @@ void Spreader::findTwins() {
   }
 }
 
-/// Checks variables that are read inside and outside, where the input has one
-/// read. The read outside may follow an update by the computation, so a node
-/// that waits for the computation must not take it.
+/// Checks variables that the file reads both inside and outside of the
+/// computation, where the input has one read. The outside read may run after an
+/// update by the computation. So a node that waits for the computation must not
+/// take the value of that read.
 bool Spreader::checkTwins() {
   std::vector<NodeId> Reads;
   for (const auto &[N, Same] : Twins)
@@ -224,7 +225,7 @@ bool Spreader::checkTwins() {
   return true;
 }
 
-/// Returns true if two constants are the same integers.
+/// Returns true if two constants have equal integers.
 static bool isSameTensor(std::optional<StringRef> A, StringRef B) {
   auto Was = A ? tensorValue(*A) : std::nullopt, Now = tensorValue(B);
   return Was && Now && Was->HasInts && Now->HasInts && Was->Type == Now->Type &&
@@ -250,13 +251,14 @@ void Spreader::makeMember(NodeId N) {
     for (const AttrEntry &A : F.attrs(N)) {
       if (A.Key == "_tpu_replicate" || A.Key == "_class" || A.Key == OriginAttr)
         continue;
-      // The writer of the file chooses where an op runs, as it chooses devices.
+      // The writer of the file may choose where an op runs, as it may choose
+      // devices.
       NodeId Was = In.find(Base);
       if (A.Key == "_xla_outside_compilation" &&
           (Was == NoNode || In.attr(Was, A.Key) != A.Value))
         continue;
       L->setAttr(Copy, A.Key, A.Value);
-      // The same numbers may be written in another way.
+      // Equal numbers may have different encodings.
       if (isAlone() && A.Key == "value" && Was != NoNode &&
           isSameTensor(In.attr(Was, A.Key), A.Value))
         L->setAttr(Copy, A.Key, *In.attr(Was, A.Key));
@@ -270,7 +272,7 @@ void Spreader::makeMember(NodeId N) {
   }
 }
 
-/// Adds an unreplicated node that makes one value of those of the replicas.
+/// Adds an unreplicated node that merges the values of all replicas.
 NodeId Spreader::addMerge(const Twine &Name, StringRef Op, unsigned Type) {
   NodeId N = L->addNode(L->uniqueName(Name.str()), Op, {}, NoNode);
   L->setDevice(N, "/device:CPU:0");
@@ -301,8 +303,8 @@ void Spreader::makeExchange(NodeId N, const TpuExchange &X) {
   Exchanges[N] = {X, Axis};
 }
 
-/// Returns the device for \p N, outside: that of its replica if \p N is a copy
-/// on a CPU that could run anywhere.
+/// Returns the device for the outside node \p N. A copy on a CPU that could run
+/// anywhere gets the device of its replica.
 std::string Spreader::deviceOf(NodeId N) const {
   const OpDef *Def = F.opDef(N);
   NodeId Was = In.find(originOfCopy(F.name(N), Word));
@@ -386,8 +388,8 @@ bool Spreader::isTaken(NodeId N) const {
          File.role(F.input(N, 0).Node) == TpuRole::Input;
 }
 
-/// Returns the tensor that \p E of the file is, on replica \p Replica or
-/// outside.
+/// Returns the tensor of the new graph for \p E of the file, on replica \p
+/// Replica or outside.
 Endpoint Spreader::source(Endpoint E, unsigned Replica) const {
   if (isTaken(E.Node))
     return source(F.input(E.Node, 0), Replica);
@@ -410,7 +412,8 @@ Endpoint Spreader::source(Endpoint E, unsigned Replica) const {
           E.Port};
 }
 
-/// Makes \p N, on replica \p Replica or outside, take \p E of the file.
+/// Adds \p E of the file to \p Inputs of \p N, on replica \p Replica or
+/// outside.
 void Spreader::take(NodeId N, Endpoint E, unsigned Replica,
                     std::vector<Endpoint> &Inputs) {
   Endpoint To = source({E.Node, E.isControl() ? 0 : E.Port}, Replica);
@@ -421,8 +424,8 @@ void Spreader::take(NodeId N, Endpoint E, unsigned Replica,
     Inputs.push_back({To.Node, E.isControl() ? ControlPort : To.Port});
 }
 
-/// Returns the node for which a wait for \p N waits: its input, if \p N was
-/// inserted and has the value of another node.
+/// Returns the node that a control dependency on \p N stands for: the input of
+/// an inserted node that has the value of another node, otherwise \p N.
 NodeId Spreader::waitedFor(NodeId N) const {
   for (unsigned Steps = 0; Steps < F.size(); ++Steps) {
     bool IsNew = !File.isOfInput(N) && F.node(N).NumInputs > 0;
@@ -464,7 +467,8 @@ void Spreader::connectMember(NodeId N) {
     for (Endpoint E : F.dataInputs(N))
       take(N, E, R, Inputs);
     addControls(N, R, Inputs);
-    // The computation runs as a whole, on all replicas.
+    // Copy 0 of an update waits for the other copies, since the computation
+    // runs on all replicas as a whole.
     if (R == 0 && Vars.isUpdate(F, N))
       for (unsigned Other = 1; Other < File.replicas(); ++Other)
         Inputs.push_back({Now[N][Other], ControlPort});
@@ -493,8 +497,9 @@ void Spreader::connectExchange(NodeId N, const TpuExchange &X, NodeId Axis) {
   L->setInputs(Joined, Rows);
 }
 
-/// Adds the control inputs of \p N, outside, which waits for the whole
-/// computation: the members that it waits for in the input.
+/// Adds the control inputs of the outside node \p N, which waits for the whole
+/// computation. The node waits for all copies of the ops that it waits for in
+/// the input.
 bool Spreader::addRun(NodeId N, std::vector<Endpoint> &Inputs) {
   NodeId Was = In.find(F.name(N));
   bool Waits = Was != NoNode && any_of(In.controlInputs(Was), [&](Endpoint E) {

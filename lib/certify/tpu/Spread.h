@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes out a TPU computation for each replica: an op of it becomes a copy per
-// replica, a TPUReplicatedInput is the operand of the replica, output r of a
-// TPUReplicatedOutput is its operand in replica r, and a CrossReplicaSum adds
-// the values of all replicas:
+// Writes out a TPU computation for each replica. An op of the computation gets
+// one copy per replica. A copy reads the replica's operand in place of a
+// TPUReplicatedInput. Output r of a TPUReplicatedOutput becomes the operand of
+// that node on replica r. A CrossReplicaSum becomes a sum over all replicas:
 //
 //     in = TPUReplicatedInput(s:0, s:1)
 //     y = Neg(in)                         →   replica_0/y = Neg(s:0)
@@ -29,9 +29,9 @@ namespace graft {
 /// Returns true if \p G has a computation in TPU form.
 bool isTpuForm(const Graph &G);
 
-/// Returns the graph that \p File, of TPU form, stands for; null after an
-/// error, which names the node that is not understood. \p In is the graph that
-/// was read.
+/// Returns the graph of all replicas for \p File, which has TPU form. \p In is
+/// the input graph. Returns null after an error, which names the node that is
+/// not understood.
 std::unique_ptr<Graph> spreadComputation(const Graph &File, const Graph &In,
                                          DiagnosticEngine &Diags);
 

@@ -35,7 +35,8 @@ private:
   const TpuFile &File;
 };
 
-/// Returns true if \p N is an inserted member, an \p Op of \p NumData inputs.
+/// Returns true if \p N is an inserted op of the computation: an \p Op with \p
+/// NumData data inputs.
 bool Reader::isNew(NodeId N, StringRef Op, unsigned NumData) const {
   return G.isOp(N, Op) && G.node(N).NumData == NumData && File.isMember(N) &&
          !File.isOfInput(N);
@@ -75,8 +76,8 @@ std::optional<int64_t> Reader::number(Endpoint E) const {
   return Value->Ints[0];
 }
 
-/// Returns x if \p E stacks the x of all replicas along a new first axis; x has
-/// the type in which it is added.
+/// Returns x if \p E is the stack of the tensors x of all replicas along a new
+/// first axis. The type of x is that of the sum.
 std::optional<Endpoint> Reader::rows(Endpoint E) const {
   if (E.Port != 0 || File.role(E.Node) != TpuRole::Sum)
     return std::nullopt;
@@ -104,7 +105,7 @@ std::optional<Endpoint> Reader::stacked(Endpoint E) const {
   if (!Bits && !isNew(E.Node, op::Cast, 1))
     return std::nullopt;
   auto Numbers = rows(G.input(E.Node, 0));
-  // A conversion and its inverse, through a type that holds every value.
+  // The conversion to 32-bit numbers and back must be lossless.
   if (!Numbers || !isNew(Numbers->Node, Bits ? op::Bitcast : op::Cast, 1) ||
       G.outputType(*Numbers) != DT_INT32)
     return std::nullopt;
@@ -118,7 +119,7 @@ std::optional<Endpoint> Reader::stacked(Endpoint E) const {
 
 std::optional<TpuExchange> Reader::read(NodeId N) const {
   unsigned Replicas = File.replicas();
-  // One replica has nothing to join.
+  // With one replica, the exchange is an Identity.
   if (Replicas == 1 && isNew(N, op::Unpack, 1) &&
       G.intAttr(N, "axis").value_or(0) == 0) {
     auto X = stacked(G.input(N, 0));

@@ -2,14 +2,14 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A TPU only adds across replicas. Any other exchange is a sum to which each
-// replica adds its own row among zeros, so that each has the rows of all:
+// A TPU can only sum across replicas. So any other exchange is a sum, too: each
+// replica adds its own row among zeros, and the sum has the rows of all:
 //
 //     own = Select(Equal([0 .. N-1], [r]), Pack(x, .., x), ZerosLike(..))
 //     all = CrossReplicaSum(own)
 //
-// where x is converted to 32-bit numbers without loss. Any and All of booleans
-// are a sum of 0s and 1s instead, compared with 0 or N-1.
+// where x is converted to 32-bit numbers without loss. Any and All sum booleans
+// as 0s and 1s instead: Any is sum > 0, and All is sum > N-1.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,8 +29,8 @@ struct TpuExchange {
   int64_t Axis = 0;
 };
 
-/// Returns the exchange that \p N of \p G, an inserted node, computes; nothing
-/// if \p N is a sum or no exchange, or is not understood.
+/// Returns the exchange that the inserted node \p N of \p G computes. Returns
+/// nothing if \p N is a sum, or is not recognized as an exchange.
 std::optional<TpuExchange> findExchange(const Graph &G, const TpuFile &File,
                                         NodeId N);
 

@@ -142,7 +142,7 @@ void TpuFile::findRuns() {
           !all_of(G.controlInputs(N),
                   [&](Endpoint E) { return runsComputation(E.Node); }))
         continue;
-      // A NoOp that only runs the computation may have the name of an op of it.
+      // A NoOp that only runs the computation may have the name of an op in it.
       NodeId Was = In.find(G.name(N));
       if (G.isOp(N, op::NoOp) && (Was == NoNode || !In.isOp(Was, op::NoOp))) {
         Roles[N] = TpuRole::Run;
@@ -200,7 +200,7 @@ bool TpuFile::checkOutput(NodeId N) {
   return waitsOnlyFor(N, NoNode);
 }
 
-/// Checks that each replica gets the sum over all of them.
+/// Checks that each replica gets the sum over all replicas.
 bool TpuFile::checkSum(NodeId N) {
   if (G.node(N).NumData != 2)
     return error(N, "does not have two inputs");

@@ -3,8 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Finds the role of each node in a graph of TPU form, as TensorFlow's passes
-// read it (tensorflow/core/tpu/graph_rewrite): which ops are the computation,
-// which nodes stand around it, and that no edge bypasses it.
+// read it (tensorflow/core/tpu/graph_rewrite): the ops of the computation and
+// the nodes around them. Checks that the computation runs as a whole: no node
+// outside is between two of its ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,12 +26,12 @@ enum class TpuRole : uint8_t {
   Sum,      ///< A member that is a CrossReplicaSum of all replicas.
   Metadata, ///< TPUReplicateMetadata: has the number of replicas.
   Pivot,    ///< The NoOp that the metadata wait for.
-  Input,    ///< TPUReplicatedInput: each replica has its operand.
-  Output,   ///< TPUReplicatedOutput: the operand of each replica.
+  Input,    ///< TPUReplicatedInput: has an operand for each replica.
+  Output,   ///< TPUReplicatedOutput: has an output for each replica.
   Status,   ///< The compilation status of the computation.
-  Start,    ///< NoOp of the computation that waits for the pivot alone.
-  Run,      ///< Waits for the computation, and does nothing.
-  Shard,    ///< Passes on an output, and waits for the computation.
+  Start,    ///< A NoOp of the computation that waits only for the pivot.
+  Run,      ///< A NoOp that only waits for the computation.
+  Shard,    ///< An inserted Identity that passes on an output.
 };
 
 class TpuFile {
@@ -59,10 +60,11 @@ public:
   Endpoint operand(NodeId N, unsigned Replica) const {
     return G.input(N, G.node(N).NumData == 1 ? 0 : Replica);
   }
-  /// Returns the name of \p N in the graph that was read, if that has \p N. An
-  /// op whose name a node outside took is in the scope of the computation.
+  /// Returns the name of \p N in the input graph, if \p N is a node of it. If a
+  /// node outside took the name of an op, the op is in the scope of the
+  /// computation.
   llvm::StringRef base(NodeId N) const;
-  /// Returns true if the graph that was read has a node with the name of \p N.
+  /// Returns true if the input graph has a node with the name of \p N.
   bool isOfInput(NodeId N) const { return In.find(base(N)) != NoNode; }
 
 private:

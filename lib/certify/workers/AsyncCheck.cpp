@@ -154,7 +154,8 @@ bool AsyncChecker::checkVariables() {
                      formatv("has another staleness bound than {0}, that of "
                              "the chief",
                              Ahead));
-      // Without a task, each worker would have it on its own task.
+      // Without a task in its device, each worker would place the variable on
+      // its own task.
       if (auto On = DeviceName::parse(G.device(Var));
           !Own && (!On || On->Job.empty() || !On->Task))
         Good = error(F, Var,
@@ -188,8 +189,8 @@ bool AsyncChecker::compareAttrs(unsigned File, NodeId N, NodeId With) {
   return true;
 }
 
-/// Checks that the device is the chief's, or the same one on this worker's
-/// task.
+/// Checks that the device is that of the chief, or the same device on the task
+/// of this worker.
 bool AsyncChecker::compareDevice(unsigned File, NodeId N, NodeId With,
                                  bool Shared) {
   StringRef Is = Files[File]->device(N), Was = Files[0]->device(With);

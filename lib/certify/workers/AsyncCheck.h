@@ -32,8 +32,8 @@ namespace graft {
 /// Returns true if \p G is stamped as the file of an asynchronous worker.
 bool isAsync(const Graph &G);
 
-/// Returns how many steps the worker of the file \p G may be ahead; 0: any
-/// number.
+/// Returns the number of steps that the worker of the file \p G may be ahead,
+/// or 0 if there is no bound.
 int64_t aheadOf(const Graph &G);
 
 /// Names of nodes in the input.
@@ -43,8 +43,8 @@ struct AsyncNames {
   const llvm::StringSet<> &Runs;    ///< Nodes that are run.
 };
 
-/// Returns the graph of the chief as the step of the input, if \p Files, in any
-/// order, are as above. Null after an error.
+/// Checks \p Files, in any order, as above. Returns the graph of the chief as
+/// the step of the input, or null after an error.
 std::unique_ptr<Graph> chiefOfAsync(const Graph &In, const AsyncNames &Names,
                                     llvm::ArrayRef<const Graph *> Files,
                                     DiagnosticEngine &Diags);

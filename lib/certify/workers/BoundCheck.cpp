@@ -65,7 +65,7 @@ private:
   NodeId Steps = NoNode, Zeros = NoNode, Gate = NoNode;
   std::vector<Run> Runs;
   std::string Frame; ///< The frame of the loop that waits.
-  // The form that is wanted, and its nodes in the file:
+  // The step counter as it must be, and its nodes in the file:
   Graph Wanted;
   std::vector<std::pair<NodeId, NodeId>> Work; ///< Pairs to compare.
   DenseMap<NodeId, NodeId> Stubs;              ///< By node of Wanted.
@@ -79,7 +79,8 @@ private:
 // The form
 //===----------------------------------------------------------------------===//
 
-/// Finds the ends of the form by their stamps.
+/// Finds the nodes of the step counter that have stamps: variable, zeros, gate
+/// and names.
 bool BoundChecker::findParts() {
   DenseSet<NodeId> Known;
   for (NodeId N = 0; N < G->size(); ++N) {
@@ -94,7 +95,8 @@ bool BoundChecker::findParts() {
       }
     if (!isPart(*G, N, part::Name))
       continue;
-    // The name waits for the count, which waits for the node that it was.
+    // The node with the name waits for the count. The count waits for the node
+    // that had the name before.
     NodeId Step = NoNode;
     if (!G->controlInputs(N).empty())
       if (NodeId Count = G->controlInputs(N).front().Node;
@@ -205,7 +207,8 @@ bool BoundChecker::compare(NodeId Want, NodeId Is) {
   return true;
 }
 
-/// Compares the form from its ends on, which reach all of it.
+/// Compares the step counter from its stamped nodes on. Their inputs reach all
+/// of it.
 bool BoundChecker::compareAll() {
   std::vector<std::pair<NodeId, NodeId>> Ends = std::move(Work);
   Work.clear();
@@ -301,7 +304,7 @@ void BoundChecker::strip() {
   G = compact(*G);
 }
 
-/// Checks that the nodes that wait for \p Of are \p Must.
+/// Checks that exactly \p Must wait for \p Of.
 bool BoundChecker::checkSet(ArrayRef<NodeId> Must, NodeId Of,
                             const Twine &Missing, const Twine &TooMuch) {
   bool Good = true;

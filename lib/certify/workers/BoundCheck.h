@@ -51,9 +51,9 @@ struct Counter {
   std::string Name, Device;
 };
 
-/// Returns the file \p G of worker \p Worker without the nodes that count its
-/// steps and wait, if these are as above. \p At is the counter of the files
-/// before it; the first file sets it. Null after an error.
+/// Checks the nodes by which worker \p Worker counts its steps and waits, and
+/// returns its file \p G without them. \p At is the counter of the files
+/// before; the first file sets it. Returns null after an error.
 std::unique_ptr<Graph> withoutBound(const Graph &G, unsigned Worker,
                                     const BoundPlan &Plan,
                                     std::optional<Counter> &At,

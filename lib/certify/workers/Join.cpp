@@ -46,8 +46,8 @@ static bool isOfWorker(StringRef Key) {
 // Messages
 //===----------------------------------------------------------------------===//
 
-/// Checks that one file puts into each queue and one takes from it, that one of
-/// the two is the chief's, and that both have the same queue.
+/// Checks that one file puts into each queue and one file takes from it. One of
+/// the two is the file of the chief, and both describe the same queue.
 bool WorkersJoin::matchMessages() {
   llvm::StringMap<MessageEnd> GetOf;
   for (unsigned F = 0; F < Files.size(); ++F) {
@@ -131,7 +131,7 @@ bool WorkersJoin::isLocalSplit(unsigned File, NodeId N) const {
          isFeed(File, G.input(N, 1).Node);
 }
 
-/// Returns true if \p N is a fetch of the rows of its worker.
+/// Returns true if \p N is fetched and has the rows of one worker.
 bool WorkersJoin::isRows(unsigned File, NodeId N) const {
   const Graph &G = Files[File].G;
   return G.node(N).Flags & NF_MayHaveGraft && G.hasAttr(N, RowsAxisAttr) &&
@@ -303,8 +303,8 @@ bool WorkersJoin::makeNodes() {
 }
 
 /// Returns true if \p N of a file is on the device of \p With, a node of the
-/// graph for all. Without state, it may be on the same device of its worker's
-/// task as \p With of the chief's.
+/// graph for all. If \p N is stateless, it may be on the task of its worker,
+/// and \p With on the same device of the chief's task.
 bool WorkersJoin::sameDevice(unsigned File, NodeId N, NodeId With) const {
   const Graph &G = Files[File].G;
   if (G.device(N) == L->device(With))
@@ -428,7 +428,8 @@ bool WorkersJoin::source(unsigned File, NodeId User, Endpoint E,
   }
 }
 
-/// Checks that \p N joins the parts of a feed that the replicas have, in order.
+/// Checks that \p N concatenates the shards of a feed of all replicas, in
+/// order.
 bool WorkersJoin::whole(unsigned File, NodeId N) {
   const Graph &G = Files[File].G;
   auto Fails = [&] {
@@ -454,8 +455,8 @@ bool WorkersJoin::whole(unsigned File, NodeId N) {
          Fails();
 }
 
-/// Adds the control input that \p N, one of \p User in a file, stands for,
-/// unless it is for the order of writes only.
+/// Adds the control input that \p N stands for, a control input of \p User in a
+/// file. Control inputs that only order writes are left out.
 bool WorkersJoin::control(unsigned File, NodeId User, NodeId N,
                           std::vector<Endpoint> &Result) {
   auto [Of, To] = waitsFor(File, N);
@@ -541,7 +542,7 @@ bool WorkersJoin::outside(unsigned File, NodeId N,
   return true;
 }
 
-/// Finds the inputs in the graph for all of \p N of a file.
+/// Finds the inputs that \p N of a file has in the graph for all.
 bool WorkersJoin::inputs(unsigned File, NodeId N,
                          std::vector<Endpoint> &Result) {
   const Graph &G = Files[File].G;
@@ -618,8 +619,8 @@ void WorkersJoin::findGroups() {
   }
 }
 
-/// Adds \p Its, for which \p To waits in another file, to \p Inputs, which
-/// begin with \p Data values. Copies stand in order.
+/// Adds \p Its, the control inputs of \p To in another file, to \p Inputs,
+/// which begin with \p Data data inputs. Keeps copies in the order of replicas.
 void WorkersJoin::addWaits(NodeId To, unsigned Data,
                            std::vector<Endpoint> &Inputs,
                            ArrayRef<Endpoint> Its) {
@@ -644,9 +645,9 @@ void WorkersJoin::addWaits(NodeId To, unsigned Data,
   }
 }
 
-/// Checks that workers only omit waits for copies that have no effect and
-/// always run: that changes no result. An unreplicated node gets waits for all
-/// copies.
+/// Checks that a wait that some files lack is for a node that has no effect and
+/// always runs. Such a wait changes no result. Makes unreplicated nodes wait
+/// for all copies.
 bool WorkersJoin::completeWaits() {
   VariableIndex Vars(*L);
   std::vector<NodeId> Order = topologicalOrder(*L);
@@ -758,8 +759,9 @@ bool WorkersJoin::tellsEnd(unsigned File, NodeId Get, NodeId N) {
   });
 }
 
-/// Checks that a name runs the node that it had. If that is another worker's,
-/// the name has its value, or zeros if its branch is not taken.
+/// Checks that a name runs the node that had it in the input. If another worker
+/// has that node, the name returns its value, or zeros if its branch is not
+/// taken.
 bool WorkersJoin::checkName(unsigned File, NodeId N) {
   const WorkerFile &F = Files[File];
   const Graph &G = F.G;
@@ -891,8 +893,8 @@ bool WorkersJoin::passesBranch(Conditions &When, Endpoint E, Endpoint To) {
   if (When.isMany(To.Node) || Leaves.size() != Enters.size() ||
       Under != Entered)
     return false;
-  // The zeros are there when one conditional takes the other side and those
-  // around it do not.
+  // A zero must run when its conditional takes the other side and the outer
+  // conditionals take the side of the value.
   for (auto [I, Merge] : enumerate(reverse(Leaves))) {
     NodeId Zero = L->input(Merge, 1).Node;
     ArrayRef<ChoiceOf> Outer = ArrayRef(Enters).drop_front(I + 1);
@@ -919,8 +921,8 @@ bool WorkersJoin::eraseBranches() {
       L->setInput(N, I, Erased.back().second);
     }
   }
-  // Copies of a predicate are taken to be equal: else nothing that they decide
-  // is proved.
+  // Assume that the copies of a predicate are equal. Otherwise, no node that
+  // depends on them is proved.
   DenseMap<NodeId, NodeId> FirstCopy;
   for (auto [N, Of] : GroupOf)
     FirstCopy[N] = Of->front().second;

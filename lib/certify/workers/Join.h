@@ -2,16 +2,16 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Joins the files of all workers. A node that is in one file only is that
-// worker's; any other is in all of them, and must be the same in each. A worker
-// takes from a queue the value that another puts into it:
+// Joins the files of all workers. A node of a single file belongs to its
+// worker. A node of several files must be equal in each of them. A worker takes
+// from a queue the value that another worker puts into it:
 //
 //     worker 1: q/put = QueueEnqueueV2(q, number, g)
 //     worker 0: s = AddN(.., q/get)                   →   s = AddN(.., g)
 //
-// The rows that a worker is fed are its part of a Split. Inserted nodes are
-// checked and left out. WorkersCheck.cpp checks what depends on time, above all
-// the order of writes and reads.
+// The shard that a worker is fed becomes a part of a Split of the whole feed.
+// Inserted nodes are checked and left out. WorkersCheck.cpp checks the order in
+// time, above all of writes and reads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,23 +31,23 @@ namespace graft {
 
 class Conditions;
 
-/// An end of a message: its file, and its index in Puts or Gets of that.
+/// One end of a message: a file, and an index in the Puts or Gets of that file.
 struct MessageEnd {
   unsigned File = 0, Index = 0;
 };
 
 class WorkersJoin {
 public:
-  /// \p Files by worker.
+  /// \p Files are in the order of their workers.
   WorkersJoin(const Graph &In, llvm::ArrayRef<WorkerFile> Files,
               DiagnosticEngine &Diags)
       : In(In), Files(Files), Diags(Diags), Word(copyWordOf(Files.front().G)) {}
 
-  /// The graph for all workers; null after an error.
+  /// Returns the graph for all workers, or null after an error.
   std::unique_ptr<Graph> run();
 
-  /// Returns the Put of the message that \p Get takes, and sets \p File to its
-  /// file.
+  /// Returns the Put that sends the message of \p Get. Sets \p File to the file
+  /// of the Put.
   const WorkerFile::Message &sender(const WorkerFile::Message &Get,
                                     unsigned &File) const {
     MessageEnd End = PutOf.lookup(Get.Queue.Name);
@@ -57,7 +57,7 @@ public:
   /// Returns the file and node for which a control input \p N in file \p File
   /// stands: \p N itself, or the node that another worker's message waited for.
   std::pair<unsigned, NodeId> waitsFor(unsigned File, NodeId N) const;
-  /// Returns true if more than one file has \p N of a file.
+  /// Returns true if \p N of file \p File is in another file, too.
   bool isCommon(unsigned File, NodeId N) const {
     auto It = Counts.find(Files[File].originName(N));
     return It != Counts.end() && It->second > 1;
@@ -65,7 +65,7 @@ public:
   bool error(unsigned File, NodeId N, const llvm::Twine &Message);
 
 private:
-  /// A feed of which each worker gets its rows.
+  /// A feed of which each worker gets a shard.
   struct Feed {
     NodeId Split = NoNode; ///< In the graph for all.
     int64_t Axis = 0;
@@ -121,11 +121,12 @@ private:
   unsigned Replicas = 0;
   llvm::StringMap<unsigned> Counts; ///< By name: the number of files with it.
   llvm::StringMap<NodeId> NodeOf;   ///< By name: the node of the graph for all.
-  std::vector<NodeId> Branches;     ///< The nodes of Role::Branch in it.
+  std::vector<NodeId> Branches;     ///< The nodes of Role::Branch in L.
   using Group = std::vector<std::pair<int, NodeId>>;
-  llvm::StringMap<Group> Groups; ///< By base name: copies in it, by replica.
+  llvm::StringMap<Group> Groups; ///< By base name: its copies in L, by replica.
   llvm::DenseMap<NodeId, const Group *> GroupOf;
-  /// In it: a node, and another that it waits for in some files only.
+  /// Pairs of nodes of L: one node, and another that it waits for in some files
+  /// only.
   std::vector<std::pair<NodeId, NodeId>> OpenWaits;
 };
 

@@ -53,8 +53,8 @@ private:
     Slice,     ///< A shard of a value that all workers have.
     Scale,     ///< A product with a power of the number of workers.
     Rows,      ///< The rows of a worker, which the program joins.
-    Truth,     ///< A boolean that holds on all workers, or on one.
-    Chief      ///< The node itself; other workers do nothing there.
+    Truth,     ///< A logical and, or a logical or, over all workers.
+    Chief      ///< The node itself; it runs on worker 0 only.
   };
 
   bool fails(const Twine &Message) {
@@ -199,7 +199,8 @@ void ReplicaFiles::findRoles() {
   }
 }
 
-/// Returns true if \p E of the file \p File is \p With of the file of worker 0.
+/// Returns true if \p E of the file \p File corresponds to \p With of the file
+/// of worker 0.
 bool ReplicaFiles::sameInput(unsigned File, Endpoint E, Endpoint With) const {
   uint32_t Port = E.Port;
   // Each worker reads its own part of a slice.
@@ -269,7 +270,7 @@ bool ReplicaFiles::compareDevice(unsigned File, NodeId N) {
   return true;
 }
 
-/// Checks that \p N receives what worker 0 sends before \p With.
+/// Checks that \p N receives the value that worker 0 sends before \p With.
 bool ReplicaFiles::compareBroadcast(unsigned File, NodeId N, NodeId With) {
   const Graph &F = *Files[File];
   ArrayRef<Endpoint> Inputs = G->inputs(With);
@@ -292,8 +293,9 @@ bool ReplicaFiles::compareBroadcast(unsigned File, NodeId N, NodeId With) {
   return true;
 }
 
-/// Checks that \p N does nothing in the place of \p With but wait for the
-/// inputs of that, so that the worker takes part in what the others run.
+/// Checks that \p N only waits for the inputs of \p With, the node that worker
+/// 0 runs in its place. These waits make the worker take part in collectives
+/// among the inputs.
 bool ReplicaFiles::compareIdle(unsigned File, NodeId N, NodeId With) {
   const Graph &F = *Files[File];
   unsigned Passed = F.node(N).NumData;
@@ -481,7 +483,8 @@ void ReplicaFiles::makeFeed(NodeId N) {
     error(0, N, "is no feed of the input that can be split");
     return;
   }
-  // Each worker has the rows of one replica, if the shape says how many.
+  // Each worker has the shard of one replica. Its size is known if the input
+  // states the batch size.
   ShapeValue Part = *Whole;
   if (!Part.UnknownRank && Axis < static_cast<int64_t>(Part.Dims.size()) &&
       Part.Dims[Axis] > 0) {
@@ -565,7 +568,7 @@ Endpoint ReplicaFiles::source(Endpoint E) const {
   return {ProgramOf[E.Node], E.Port};
 }
 
-/// Returns the value on replica 0 of \p E, of the program.
+/// Returns the value that \p E of the program has on replica 0.
 Endpoint ReplicaFiles::pick(Endpoint E) {
   auto [It, New] = Picks.try_emplace({E.Node, E.Port}, NoNode);
   if (New) {

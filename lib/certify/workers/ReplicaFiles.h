@@ -27,8 +27,8 @@
 
 namespace graft {
 
-/// Returns the number of workers that \p G is made for; 0 if it is no such
-/// file.
+/// Returns the number of workers of the step that \p G belongs to, or 0 if \p G
+/// is no file of a worker with one replica.
 int64_t replicaWorkersOf(const Graph &G);
 
 /// Returns the replicated program of \p Files, one for each worker, in any

@@ -196,7 +196,7 @@ private:
   DenseMap<NodeId, NodeId> Stubs; ///< By node of the file, for others.
 };
 
-/// Returns the endpoint for \p E of the file in the graph that is wanted.
+/// Returns the endpoint of Wanted that stands for \p E of the file.
 Endpoint WireChecker::there(Endpoint E) {
   NodeId N = Wanted.find(F.G.name(E.Node));
   if (N == NoNode) {
@@ -266,7 +266,7 @@ void WireChecker::write() {
                  .Scope = F.Scope},
                 NoNode);
   Wire.begin(Names, markedBy(F), Copies("refresh"));
-  // Messages without a root come first: others have their numbers.
+  // Messages without a root come first: the others take their numbers.
   StringMap<Endpoint> Keys;
   for (bool First : {true, false})
     for (const WorkerFile::Message &M : F.Gets)

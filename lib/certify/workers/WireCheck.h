@@ -11,24 +11,24 @@
 
 namespace graft {
 
-/// Returns the copies of variables that the exchange of \p F refreshes from
-/// their primaries before \p Refreshed, a node of it or NoNode.
+/// Returns the variable copies that the exchange of \p F refreshes from their
+/// primaries before \p Refreshed runs, a node of the exchange or NoNode.
 std::vector<OwnCopy> refreshedBy(const WorkerFile &F, NodeId Refreshed);
 
 /// Returns the queues of \p F to which a run puts a mark.
 std::vector<MessageQueue> markedBy(const WorkerFile &F);
 
-/// Returns the numbers of messages of worker \p From that a run of name \p Name
-/// of the chief, whose file is \p F, compares with each other.
+/// Returns the message numbers of worker \p From that the chief compares with
+/// each other in a run of name \p Name. \p F is the file of the chief.
 std::vector<Endpoint> sameNumbers(const WorkerFile &F, unsigned Name,
                                   unsigned From);
 
-/// Returns true if two values of an attribute are the same, also if one was in
-/// a text file, which leaves out fields that are zero.
+/// Returns true if two attribute values are equal. A value from a text file may
+/// lack fields that are zero.
 bool sameValue(llvm::StringRef A, llvm::StringRef B);
 
-/// Checks that the exchange of messages of file \p File of \p Files is, node
-/// for node, the one that Messages writes for what the file sends and takes.
+/// Checks that the message exchange of file \p File is, node for node, the one
+/// that Messages writes for the messages of the file.
 bool checkWire(WorkersJoin &Join, llvm::ArrayRef<WorkerFile> Files,
                unsigned File);
 

@@ -23,7 +23,7 @@ namespace graft {
 
 static constexpr StringLiteral StepScope = "/step/", OwnScope = "/own/";
 
-/// The role that the stamp \p Part of a node in the scope gives it.
+/// Returns the role of a node in the scope, by its stamp \p Part.
 static Role roleOf(StringRef Part) {
   return StringSwitch<Role>(Part)
       .Case(part::Put, Role::Put)

@@ -33,7 +33,7 @@ enum class Role : uint8_t {
   Own,     ///< Repeats a node of the graph for all workers.
   Wire,    ///< Part of the exchange of messages.
   Put,     ///< Sends a message.
-  Get,     ///< Has the values of a message that came.
+  Get,     ///< Receives a message.
   End,
   Reads,
   AllGiven,
@@ -54,14 +54,14 @@ struct WorkerFile {
   struct Message {
     MessageQueue Queue;
     NodeId Node = NoNode; ///< The Put or the Get.
-    /// The message whose number a Get must find on its own message.
+    /// The queue of the message whose number the message of a Get must have.
     std::optional<std::string> Root;
   };
 
   bool is(NodeId N, Role R) const { return Roles[N] == R; }
-  /// The name of \p N in the graph for all.
+  /// Returns the name of \p N in the graph for all.
   llvm::StringRef originName(NodeId N) const;
-  /// The node of the graph for all called \p Name, or NoNode.
+  /// Returns the node that is called \p Name in the graph for all, or NoNode.
   NodeId find(llvm::StringRef Name) const {
     auto It = ByName.find(Name);
     return It == ByName.end() ? NoNode : It->second;
@@ -69,7 +69,7 @@ struct WorkerFile {
   bool talks() const { return Number != NoNode; }
   /// Returns true if \p N records that a run of a name is over.
   bool isEnd(NodeId N) const;
-  /// The node called \p Name of the exchange of messages, or NoNode.
+  /// Returns the node \p Name of the exchange of messages, or NoNode.
   NodeId wire(const llvm::Twine &Name) const {
     return G.find((Scope + "/" + Name).str());
   }
@@ -85,8 +85,8 @@ struct WorkerFile {
            (is(N, Role::Wire) && G.isOp(N, op::Identity) &&
             G.node(N).NumData == 1 && G.input(N, 0) == Endpoint{run(), 0});
   }
-  /// Returns the nodes whose ends the message of \p Put sends, in order, and
-  /// the messages sent before it.
+  /// Returns the nodes and earlier Puts that \p Put waits for, in order. Its
+  /// message tells that the nodes have run.
   std::vector<NodeId> waitsOfPut(NodeId Put) const;
   /// Returns all nodes that \p N waits for by control edges, also through nodes
   /// of the exchange of messages that only wait.
@@ -94,7 +94,7 @@ struct WorkerFile {
   /// Returns the input by which \p N reads a variable, or -1.
   int readsVariable(NodeId N) const;
 
-  /// The function \p Name of the library, or null.
+  /// Returns the function \p Name of the library, or null.
   const tensorflow::FunctionDef *function(llvm::StringRef Name) const;
 
   const Graph &G;

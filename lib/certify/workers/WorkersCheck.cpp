@@ -8,7 +8,7 @@
 //
 //   - when a worker runs a name, the others send the messages that it takes and
 //     take those that it sends, as many of each;
-//   - no worker waits for one that waits for it;
+//   - workers do not wait for each other in a cycle;
 //   - each worker computes the nodes that are in all files: they draw, take and
 //     write nothing;
 //   - a variable is written when all workers have read it, or before any does;
@@ -80,8 +80,9 @@ private:
   const StringSet<> &Ends;
   ArrayRef<WorkerFile> Files;
   WorkersJoin &Join;
-  /// By name: the messages of its run, and by file the nodes that it runs.
+  /// By name: the messages of its run.
   std::map<std::string, std::set<std::string>> MessagesOf;
+  /// By name and file: the set of nodes that a run of the name runs.
   std::map<std::string, std::vector<std::vector<bool>>> RunsOf;
   /// By node that sends a message: the nodes that take it.
   std::map<Place, SmallVector<Place, 1>> TakenBy;
@@ -93,7 +94,7 @@ private:
 // Messages
 //===----------------------------------------------------------------------===//
 
-/// Returns, by node of the file, if a run of \p N runs it.
+/// Returns the set of nodes that a run of \p N runs, by node of the file.
 std::vector<bool> WorkersChecker::cone(unsigned File, NodeId N) const {
   const Graph &G = Files[File].G;
   std::vector<bool> In(G.size());
@@ -260,9 +261,9 @@ bool WorkersChecker::checkNumbers(StringRef Name,
   return Good;
 }
 
-/// A restarted worker sends its messages again. So a message that has the
-/// number of another is sent before that one, or the chief gets a mark. Workers
-/// that wait for the chief get a mark, too.
+/// A restarted worker sends its messages again. So a message that takes the
+/// number of another message must be sent before that one, or be marked.
+/// Messages of the chief must be marked, too.
 bool WorkersChecker::checkLeads() {
   bool Good = true;
   std::map<unsigned, StringSet<>> Marked; // By file.
@@ -297,8 +298,8 @@ bool WorkersChecker::checkLeads() {
   return Good;
 }
 
-/// Checks that no node waits for itself, over all files, with an edge from each
-/// node that sends a message to the one that takes it.
+/// Checks that the files together have no cycle. A message counts as an edge
+/// from the node that sends it to the node that receives it.
 bool WorkersChecker::checkCircles() {
   std::vector<NodeId> Base;
   NodeId Size = 0;
@@ -429,8 +430,8 @@ bool WorkersChecker::checkBegun() {
 // Writes
 //===----------------------------------------------------------------------===//
 
-/// Returns true if \p Token, for which a write waits, waits for \p Read of its
-/// file.
+/// Returns true if \p Token waits for \p Read in the same file. A write waits
+/// for \p Token.
 bool WorkersChecker::waits(unsigned File, NodeId Token, NodeId Read) {
   const WorkerFile &F = Files[File];
   for (Endpoint E : F.G.controlInputs(Token)) {
@@ -527,7 +528,7 @@ bool WorkersChecker::checkAllGiven(NodeId Write) {
           return MessagesOf[Name].count(M.Queue.Name) != 0;
         }))
       continue;
-    // A message that waits for a write comes too late for it.
+    // A message that waits for a write cannot arrive before that write.
     if (Names.empty() || AfterWrites.count({0, M.Node}))
       continue;
     return error(0, Write,
@@ -571,7 +572,7 @@ bool WorkersChecker::checkDevices() {
     if (auto Task = jobAndTask(Files[F].Own))
       if (!WorkerOf.try_emplace(*Task, F).second)
         return error(F, Files[F].Number, "two workers have the task " + *Task);
-  // The state of runs must not end with a worker other than the chief.
+  // If a worker other than the chief ends, the state of runs must remain.
   if (auto Task = jobAndTask(Files.front().Home))
     if (auto It = WorkerOf.find(*Task); It != WorkerOf.end() && It->second != 0)
       Good = error(0, Files.front().Number,
@@ -601,7 +602,8 @@ bool WorkersChecker::checkDevices() {
       auto It = Task ? WorkerOf.find(*Task) : WorkerOf.end();
       if (It == WorkerOf.end() || It->second == F)
         continue;
-      // A node that uses another task's state, or is of its messages, is there.
+      // A node that uses the state of another task, or belongs to a message,
+      // may be on that task.
       bool IsThere = File.is(N, Role::Put) || File.is(N, Role::Get) ||
                      File.is(N, Role::End) || File.is(N, Role::AllGiven) ||
                      any_of(File.G.dataInputs(N), [&](Endpoint E) {

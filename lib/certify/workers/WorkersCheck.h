@@ -16,8 +16,8 @@
 
 namespace graft {
 
-/// Returns the number of workers that the file \p G is made for; 0 if it says
-/// nothing.
+/// Returns the number of workers that a stamp of \p G states, or 0 if there is
+/// no stamp.
 int64_t workersOf(const Graph &G);
 
 /// Joins \p Files, one for each worker, in any order, to the graph for all

@@ -38,7 +38,7 @@ static bool isScalar(const Graph &G, Endpoint E) {
   return Shape && !Shape->UnknownRank && Shape->Dims.empty();
 }
 
-/// Returns true if the op of \p U requires a scalar there.
+/// Returns true if the op that reads \p U requires a scalar as that input.
 static bool needsScalar(const Graph &G, Use U) {
   if (G.isOp(U.User, op::Pack)) // All inputs have one shape.
     return any_of(G.dataInputs(U.User),
@@ -142,8 +142,8 @@ bool isScalarFeed(const Graph &G, Endpoint Feed) {
   return IsRate && !IsOther;
 }
 
-/// Returns the rank that the op of \p U requires there by its definition, or 0
-/// for any rank.
+/// Returns the rank that the definition of the op that reads \p U requires of
+/// that input, or 0 for any rank.
 static unsigned axesWanted(const Graph &G, Use U) {
   StringRef Op = G.opName(U.User);
   if (U.Index > 1)
@@ -164,8 +164,8 @@ static unsigned axesWanted(const Graph &G, Use U) {
       .Default(0);
 }
 
-/// Returns the rank according to a constant with an element for each axis, or 0
-/// if there is no such constant.
+/// Returns the rank of the input \p U that a constant operand with an element
+/// for each axis shows, or 0 if there is no such constant.
 static unsigned axesCounted(const Graph &G, Use U) {
   StringRef Op = G.opName(U.User);
   bool Counts = Op == op::Transpose || Op == op::Tile || Op == op::Slice ||

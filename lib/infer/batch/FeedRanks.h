@@ -18,14 +18,14 @@
 namespace graft {
 
 /// Returns true if \p Feed, whose rank the graph does not declare, is a scalar.
-/// Either an op needs a scalar where the feed, or a value computed from it and
-/// numbers, goes. Or it is the rate of a dropout: such a value is only compared
-/// with random numbers, added to them, or used as a factor.
+/// Either an op requires a scalar for the feed, or for a value computed from
+/// the feed and constants. Or the feed is the rate of a dropout: it is only
+/// compared with random numbers, added to them, or used as a factor.
 bool isScalarFeed(const Graph &G, Endpoint Feed);
 
 /// Returns the rank of \p Feed, which the graph does not declare: the rank that
-/// an op requires, or that a slice shows; 1 for a list of scalars. Returns
-/// nothing if no user says the rank, or if users disagree.
+/// an op requires or a slice shows, or 1 for a list of scalars. Returns nothing
+/// if no user shows the rank, or if users disagree.
 std::optional<unsigned> rankOfFeed(const Graph &G, Endpoint Feed);
 
 /// Returns true if \p U reads one element of a vector, at a constant index.

@@ -340,10 +340,11 @@ static int rowsAxis(const DimAnalysis &Dims, ArrayRef<DimId> Shape) {
   return Axis;
 }
 
-/// Chooses among static feeds: those that have rows where split feeds have
-/// some; if no split feed trains, those that distribute most of the step. A
-/// Keras model that reads a data set is such a graph: its Inputs, of unknown
-/// batch size, are placeholders that no step feeds.
+/// Chooses static feeds to split. If other feeds are split, the inferred sizes
+/// show which static feeds have their rows. If no split feed trains, the static
+/// feeds are split that distribute most of the step. Example: in a Keras model
+/// that reads a data set, the only split feeds may be Inputs, which no step
+/// feeds.
 bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
   DimOptions Options;
   Options.Unpatched = true;
@@ -400,7 +401,7 @@ bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
   }
   std::vector<Split> Chosen =
       mostWork(Order, Classes, Training, /*InVariables=*/false);
-  // Without a choice, nothing would be split.
+  // A variable may have the batch axis only if nothing would be split else.
   if (Chosen.empty() && !AnySplit)
     Chosen = mostWork(Order, Classes, Training, /*InVariables=*/true);
   if (Chosen.empty() && !AnySplit) {
@@ -418,9 +419,9 @@ bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
   return true;
 }
 
-/// Returns the sizes if the axes of \p Set hold rows of the batch. Returns
-/// nothing if that is a contradiction, or if rows meet other rows: a variable
-/// has the batch axis (unless \p InVariables), or a feed has it twice.
+/// Infers the sizes under the assumption that the axes of \p Set are batch
+/// axes. Returns nothing if the sizes contradict that. Also returns nothing if
+/// a variable has a batch axis (unless \p InVariables), or if a feed has two.
 std::optional<DimAnalysis> Chooser::suppose(ArrayRef<NodeId> Order,
                                             ArrayRef<Split> Set,
                                             const ByRows &Classes,
@@ -450,10 +451,10 @@ std::optional<DimAnalysis> Chooser::suppose(ArrayRef<NodeId> Order,
 /// The most classes of feeds that are tried, with one inference each.
 static constexpr size_t MaxClasses = 12;
 
-/// Returns the feeds of \p Classes whose rows are a multiple or a part of the
-/// rows of split feeds, if they are split, too. Example: a policy over
+/// Returns the feeds of \p Classes to split as well, because their number of
+/// rows is a multiple or a part of that of split feeds. Example: a policy over
 /// sequences takes the observations of all steps, and the states before the
-/// first step, whose number is a constant.
+/// first step. The number of these states is a constant.
 std::vector<Chooser::Split> Chooser::related(ArrayRef<NodeId> Order,
                                              const ByRows &Classes) {
   std::vector<Split> Base, Found;
@@ -476,8 +477,8 @@ std::vector<Chooser::Split> Chooser::related(ArrayRef<NodeId> Order,
   }
   if (!Dims)
     return {};
-  // Rows are related if they are one size, or on both sides of a reshape: equal
-  // numbers prove nothing.
+  // Two numbers of rows are related if they are the same symbolic size, or if
+  // one reshape has both among its sizes. Equal constants prove nothing.
   const DimTable &Table = Dims->table();
   IntEqClasses Meet(static_cast<unsigned>(Table.size()));
   for (NodeId N : Order) {
@@ -508,7 +509,7 @@ std::vector<Chooser::Split> Chooser::related(ArrayRef<NodeId> Order,
     int64_t Rows = sourceShape(G, Of.first->At)->Dims[Of.second];
     return Rows < 0 || Rows % Replicas == 0;
   });
-  // Without the other feeds, the sizes may not fit any more.
+  // If the other feeds are not split, the sizes may contradict each other.
   append_range(Base, Found);
   bool Good =
       Divides && (Base.size() == Grown.size() || suppose(Order, Base, Classes));
@@ -523,9 +524,9 @@ bool Chooser::canSplit(ArrayRef<Split> Found) const {
   });
 }
 
-/// Returns the feeds of \p Classes that hold another batch than the split ones,
-/// as those of a second network do, and distribute most of the work behind
-/// them. No tensor that depends on both batches may have rows of either.
+/// Returns the feeds of \p Classes that hold a second batch, such as the feeds
+/// of a second network, and whose split distributes most of the work. No tensor
+/// that depends on both batches may have a batch axis.
 std::vector<Chooser::Split> Chooser::apart(ArrayRef<NodeId> Order,
                                            ByRows Classes,
                                            const std::vector<bool> &Training) {
@@ -563,9 +564,9 @@ std::vector<Chooser::Split> Chooser::apart(ArrayRef<NodeId> Order,
   return Found;
 }
 
-/// If all feeds begin with axes of one element, for the one device, say,
-/// returns the first axis behind these. It must have the same size in all
-/// feeds, and may be the batch axis.
+/// Returns the first axis behind the leading axes of size 1, such as an axis
+/// for the one device, as the batch axis of each feed. Returns nothing unless
+/// all feeds have such axes, and the same size behind them.
 std::vector<Chooser::Split> Chooser::behindOne(ArrayRef<NodeId> Order,
                                                const ByRows &Classes) {
   std::vector<Split> Found;
@@ -585,11 +586,12 @@ std::vector<Chooser::Split> Chooser::behindOne(ArrayRef<NodeId> Order,
   return suppose(Order, Found, Classes) ? Found : std::vector<Split>();
 }
 
-/// Returns the only axis of unknown size of feeds that begin with a number, as
-/// `[features, batch]` does. All feeds that train must have one, and it must
-/// fit the batch. Returns nothing if the first axis, which is the batch more
-/// often, distributes as much of the step, or half as much if it can be split:
-/// a split along steps of time also distributes positions.
+/// Returns the only axis of unknown size of feeds that begin with a known size,
+/// as in `[features, batch]`. Each feed that trains must have one, and the
+/// sizes must allow the split. The first axis is the batch more often. So
+/// returns nothing if a split of the first axis distributes as much of the
+/// step. If the replicas divide that axis, half as much is enough: a split
+/// along steps of time also distributes positions.
 std::vector<Chooser::Split>
 Chooser::openAxes(ArrayRef<NodeId> Order, const ByRows &Classes,
                   const std::vector<bool> &Training) const {
@@ -621,9 +623,9 @@ Chooser::openAxes(ArrayRef<NodeId> Order, const ByRows &Classes,
   return IsNear || ByFirst >= ByOpen ? std::vector<Split>() : Open;
 }
 
-/// Splits feeds along axis 1 if a loop reads them row by row and most of the
-/// work is along that axis: axis 0, of unknown size, may be steps of time. Axis
-/// 1 must have the same known size in all feeds.
+/// Splits feeds along axis 1 if a loop reads them row by row and a split along
+/// axis 1 distributes most of the work. Axis 0, of unknown size, may then be
+/// steps of time. Axis 1 must have the same known size in all feeds.
 void Chooser::behindTime() {
   bool AnyArrays = false;
   for (uint32_t Op = 0; Op < G.numOps(); ++Op)
@@ -662,8 +664,9 @@ void Chooser::behindTime() {
       F->Axis = Axis;
 }
 
-/// Stops splitting feeds that only make the default of a split feed: the step
-/// can be fed behind them, and the batch is the tensor fed there.
+/// Stops splitting feeds that are only read to compute the default of a split
+/// feed. A caller can feed the tensor with the default instead, which then
+/// holds the batch.
 void Chooser::beforeDefaults() {
   std::vector<bool> IsCut(G.size());
   bool AnyMade = false;
@@ -681,9 +684,9 @@ void Chooser::beforeDefaults() {
       F.Axis = -1;
 }
 
-/// Returns true if an op repeats one row of \p Feed for each row of another
-/// feed of \p Dims: the feed itself, or a tensor of its size that is computed
-/// of it alone.
+/// Returns true if an elementwise op combines \p Feed, or a tensor computed
+/// from it by elementwise or size-preserving ops, with an operand that has a
+/// batch axis in \p Dims.
 bool Chooser::meetsRows(const DimAnalysis &Dims, Endpoint Feed) const {
   auto IsAsLarge = [&](NodeId N) {
     auto Its = Dims.shape(Feed), Result = Dims.shape({N, 0});
@@ -712,9 +715,10 @@ bool Chooser::meetsRows(const DimAnalysis &Dims, Endpoint Feed) const {
   return Meets;
 }
 
-/// Treats split feeds whose default has rows that the replicas cannot share. A
-/// default of one row that is repeated for the rows of other feeds is read
-/// whole. For others, graft warns that only a step that feeds them can run.
+/// Handles split feeds whose default has a number of rows that the replicas do
+/// not divide. A default of one row that is broadcast over the rows of other
+/// feeds is read whole by each replica. For other feeds, graft warns that a
+/// step without the feed fails.
 void Chooser::besideDefaults() {
   DimOptions Options;
   Options.Unpatched = true;
@@ -755,11 +759,11 @@ void Chooser::besideDefaults() {
   }
 }
 
-/// Returns the feeds that hold the batch; each of \p Classes has one first
-/// dimension. Feeds whose first dimension is one number are supposed to hold it
-/// together, as far as their sizes allow. The set is chosen that distributes
-/// most of the work before an update. The result is right with any set. Returns
-/// none if two sets are equally good.
+/// Returns the feeds whose split distributes most of the work before an update,
+/// or none if two sets of feeds are equally good. The feeds of one class have
+/// the same first dimension. Classes whose first dimension is the same number
+/// are split together, as far as the sizes allow. The result is right with any
+/// set.
 std::vector<Chooser::Split> Chooser::mostWork(ArrayRef<NodeId> Order,
                                               const ByRows &Classes,
                                               const std::vector<bool> &Training,
@@ -772,7 +776,7 @@ std::vector<Chooser::Split> Chooser::mostWork(ArrayRef<NodeId> Order,
     auto Supposed = suppose(Order, Set, Classes, InVariables);
     if (!Supposed)
       return std::nullopt;
-    // Products of sizes may show that other feeds are as long.
+    // The inferred sizes may show that further feeds have rows of the batch.
     Choice C{{}, elementsOfBatch(*Supposed, Order, Training)};
     for (const auto &[Dim, Members] : Classes)
       for (Feed *F : Members)
@@ -831,8 +835,9 @@ bool Chooser::run(ArrayRef<std::string> Rules) {
         (Shape && !Shape->UnknownRank && Shape->Dims.empty()) || onlySets(F.At))
       continue;
     if (!Shape || Shape->UnknownRank) {
-      // Its rank is unknown. A string may be the name of a file to restore; a
-      // summary runs once, on whatever it gets.
+      // A feed of unknown rank is assumed to be a scalar, and graft warns of
+      // the guess. It does not warn of a string, which may be the name of a
+      // file to restore, or of a histogram, which takes any shape.
       F.Scalar = isScalarFeed(G, F.At);
       F.Guessed = !F.Scalar &&
                   !isOnlyFor(F.At,

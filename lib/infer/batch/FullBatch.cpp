@@ -9,9 +9,9 @@
 //     h1 = Relu*(MatMul*(a/split, h0))      a/split: [b, b]
 //     h2 = MatMul*(a/split, h1)
 //
-// The sizes show that both axes are the examples, since each feed has a batch
-// size of its own: other columns than rows make no such matrix. A sparse tensor
-// that makes dense rows is one only if it also multiplies such rows.
+// Each feed has a batch size of its own, so the inferred sizes of two axes are
+// equal only if the graph requires it. A sparse tensor is such a matrix only if
+// it makes dense rows of the batch and also multiplies such rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,8 +35,8 @@ static Endpoint readOf(const Graph &G, Endpoint E) {
   return Result;
 }
 
-/// Returns true if two sizes of \p Shape may be one. Equal numbers only save an
-/// inference of sizes; they decide nothing.
+/// Returns true if two axes of \p Shape may have the same size. The check only
+/// saves an inference of sizes; equal numbers decide nothing.
 static bool mayBeSquare(const ShapeValue &Shape) {
   for (size_t I = 0; !Shape.UnknownRank && I < Shape.Dims.size(); ++I)
     for (size_t J = I + 1; J < Shape.Dims.size(); ++J)

@@ -25,8 +25,8 @@ int64_t timesLarger(const DimTable &Table, DimId D, unsigned Replicas);
 bool shrinkSplat(Graph &G, NodeId N, const DimAnalysis &Dims,
                  unsigned Replicas);
 
-/// Makes the attribute statedShape() of \p N local; returns true if that
-/// changes it.
+/// Replaces batch sizes in the attribute statedShape() of \p N by per-replica
+/// sizes. Returns true if that changes the attribute.
 bool localiseShape(Graph &G, NodeId N, const DimAnalysis &Dims,
                    unsigned Replicas);
 

@@ -5,11 +5,12 @@
 // If each of N replicas reads a batch, the step is the single-device step on N
 // batches, row by row. Sizes that the graph reads from shapes are those of one
 // replica, as after a split. Shapes in constants fit as they are. A number that
-// is the batch size does not: the gradient of a mean over a static batch has
-// one, and the step on N batches has N times as many rows. The graph does not
-// show which numbers these are. So graft refuses every number that may be one:
-// a factor, a divisor, or a number that is added to a variable, such as a row
-// count. A variable to which 1 is added counts steps.
+// is the batch size does not fit. For example, the gradient of a mean over a
+// static batch contains that number, but the step on N batches has N times as
+// many rows. The graph does not show which numbers are batch sizes. So graft
+// refuses every number that may be one: a factor, a divisor, or a number that
+// is added to a variable, such as a row count. Adding 1 is allowed, because
+// such a variable counts steps.
 //
 //===----------------------------------------------------------------------===//
 
@@ -78,7 +79,8 @@ giveOwnBatches(Graph &G, std::vector<Feed> &Feeds, DiagnosticEngine &Diags) {
     // The queue is on one device, and so are the nodes that read it.
     G.node(N).Flags |= NF_FixedDevice;
     // A run that needs the batch of one replica, such as its number of rows,
-    // also dequeues those of the others: the step takes one batch of each.
+    // also dequeues the batches of the other replicas. So each step takes one
+    // batch for each replica.
     if (!(When && !When->of(N).empty()) && !(Loops && Loops->givesInside(N)))
       G.node(N).Flags |= NF_Led;
     else
@@ -108,8 +110,8 @@ giveOwnBatches(Graph &G, std::vector<Feed> &Feeds, DiagnosticEngine &Diags) {
   return Reads;
 }
 
-/// Returns the number that every element of \p E is, if constants say so; \p At
-/// is the first of these constants.
+/// Returns the number that all elements of \p E are equal to, if constants
+/// determine it; \p At is the first of these constants.
 static std::optional<double> numberAt(const Graph &G, Endpoint E, NodeId &At,
                                       unsigned Depth = 8) {
   StringRef Op = G.opName(E.Node);
@@ -173,7 +175,8 @@ bool checkOwnBatches(Graph &G, const VariableIndex &Vars,
     }
   }
   spreadCopies(G, Vars, std::move(Sizes));
-  // The number may be the batch size, or the number of all its elements.
+  // A number may be the batch size or, if it counts all elements of the batch,
+  // a multiple of the batch size.
   auto MayBeSize = [&](double Number) {
     double Times = Number / static_cast<double>(Rows);
     return Times >= 0.5 && std::abs(Times - std::round(Times)) <= 1e-5 * Times;
@@ -209,7 +212,7 @@ bool checkOwnBatches(Graph &G, const VariableIndex &Vars,
     for (Endpoint E : G.dataInputs(N)) {
       NodeId At = NoNode;
       auto Number = numberAt(G, E, At);
-      // The reciprocal of a size is one as well.
+      // The reciprocal of the batch size depends on the batch size, too.
       if (Number && *Number != 0 &&
           (MayBeSize(std::abs(*Number)) || MayBeSize(1 / std::abs(*Number))))
         return Refuse(At);

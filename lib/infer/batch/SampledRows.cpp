@@ -10,16 +10,17 @@
 //     true = Slice(rows, 0, B), others = Slice(rows, B, -1)
 //
 // A tensor that is longer than the batch cannot be split. So these nodes are
-// unreplicated and work on the whole batch, and so are the sizes that they take
-// and the gradient of the lookup. The sampler is unreplicated, too: it draws
-// the classes of the whole batch. The rows that are the batch are split; nodes
-// that compute from them, and from the others, stay per-replica.
+// unreplicated and work on the whole batch. The same holds for the sizes that
+// they take and for the gradient of the lookup. The sampler is unreplicated,
+// too: it draws the classes of the whole batch. The rows that are the batch are
+// split. Nodes that compute from these rows, or from the other rows, stay
+// per-replica.
 //
 //     all = ConcatV2(_FromReplicas(labels), sampled)
 //     true/split = _ToReplicas(true)
 //
 // The result does not rely on these choices: an unreplicated node reads global
-// values, or merge-fetches says that it does not.
+// values, or the pass merge-fetches reports that it does not.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,8 +49,8 @@ enum class Role : uint8_t {
   LooksUp,
   Joins,
   TakesPart,
-  Measures,   ///< Gives sizes of a tensor.
-  Calculates, ///< Gives sizes when it reads sizes.
+  Measures,   ///< Returns sizes of a tensor.
+  Calculates, ///< Returns sizes if it reads sizes.
   Is,         ///< A number, without inputs.
   Pads,
   Carries, ///< Computes rows from rows, as Calculates and Joins do.
@@ -108,7 +109,7 @@ private:
   std::vector<Role> Roles; ///< By op.
   bool Samples = false, LooksUp = false, Joins = false;
   std::optional<DimAnalysis> Dims;
-  SmallVector<NodeId, 2> Roots; ///< Nodes that join indices.
+  SmallVector<NodeId, 2> Roots; ///< Nodes that concatenate indices.
   SmallVector<NodeId, 2> Samplers;
   SetVector<NodeId> Once;
   SetVector<NodeId> Sizes;       ///< The nodes of Once that compute sizes.
@@ -160,7 +161,7 @@ void SampledRows::follow(NodeId Root) {
     NodeId N = Work.pop_back_val();
     if (Vars.isUpdate(G, N) || G.opDef(N) == nullptr || !Once.insert(N))
       continue;
-    // Every node may read a scalar that sums up rows, such as a norm.
+    // Users of a scalar that sums up rows, such as a norm, are not marked.
     auto Shape = Dims->shape({N, 0});
     if (Shape && Shape->empty() && isFloating(G.outputType(N, 0)))
       continue;
@@ -177,8 +178,9 @@ void SampledRows::follow(NodeId Root) {
   }
 }
 
-/// Marks the nodes that lead from gradients of parts to \p N. Zeros pad these
-/// gradients to the rows of all parts. Returns false if there are none.
+/// Marks \p N and the nodes before it, back to the Pad ops. Each Pad extends
+/// the gradient of a part by zeros to the rows of all parts. Returns false if
+/// no Pad leads to \p N.
 bool SampledRows::carriesPadded(NodeId N, unsigned Depth) {
   auto [It, New] = Padded.try_emplace(N, false);
   if (!New || Depth > 16)
@@ -265,7 +267,7 @@ bool SampledRows::takeSizes() {
   });
 }
 
-/// Returns all rows of \p E, of which each replica has some.
+/// Returns the global value of \p E, of which each replica has a shard.
 Endpoint SampledRows::whole(Endpoint E) {
   if (G.node(E.Node).Kind == Inserted::Split)
     return G.input(E.Node, 0);

@@ -13,9 +13,9 @@
 
 namespace graft {
 
-/// Marks candidate samplers as unreplicated, and lookups by indices of the
-/// batch concatenated with other indices. \p Split splits a tensor that has a
-/// row for each row of the batch along axis 0.
+/// Marks candidate samplers as unreplicated, and also lookups whose indices are
+/// those of the batch concatenated with other indices. Calls \p Split with each
+/// tensor that has to be split along axis 0.
 void keepSampledOnce(Graph &G, const VariableIndex &Vars,
                      llvm::function_ref<void(Endpoint)> Split);
 

@@ -4,16 +4,17 @@
 //
 // A sparse tensor is three dense ones, none of which has a row for each row of
 // the batch: a split along axis 0 would be wrong. So the nodes that use them
-// are unreplicated and work on the whole batch. Dense rows that they make are
-// the batch, and are split. Values that they read of the replicas, such as the
-// gradient of those rows, are merged as for every unreplicated op.
+// are unreplicated and work on the whole batch. The dense rows that they
+// compute are the batch, and are split. Values that they read from the
+// replicas, such as the gradient of those rows, are merged as for every
+// unreplicated op.
 //
 //     y = SparseTensorDenseMatMul(i, v, s, w)
 //     h = Tanh*(y/split)                      y/split = _ToReplicas(y) axis=0
 //     g = SparseTensorDenseMatMul(i, v, s, _FromReplicas(dy)) adjoint_a
 //
-// The same holds for a ragged tensor: its values, and the tensors that assign
-// them to rows. Its dense rows are the sums of segments.
+// The same holds for the values of a ragged tensor, and for the tensors that
+// assign them to rows. Its dense rows are the sums of segments.
 //
 // If only matrix products and conversions to a dense tensor read a sparse
 // tensor, each replica reads the entries of its rows instead
@@ -46,8 +47,8 @@ struct SparseArguments {
   int Indices = -1, Values = -1, Shape = -1;
 };
 
-/// Returns the sparse tensors that an op takes. Their inputs have names alike:
-/// `a_indices`, `a_values` and `a_shape`.
+/// Returns the sparse tensors that an op takes. The names of the inputs of one
+/// sparse tensor begin alike: `a_indices`, `a_values` and `a_shape`.
 SmallVector<SparseArguments, 2> sparseArguments(const OpDef *Def) {
   if (!Def)
     return {};
@@ -158,7 +159,7 @@ std::vector<NodeId> sparseParsers(const Graph &G, ArrayRef<Feed> Feeds) {
   return Parsers;
 }
 
-/// Returns true if \p F has that rank and an unknown first dimension.
+/// Returns true if \p F has rank \p Rank and an unknown first dimension.
 bool hasUnknownRows(const Graph &G, const Feed &F, size_t Rank) {
   auto Shape = sourceShape(G, F.At);
   return Shape && !Shape->UnknownRank && Shape->Dims.size() == Rank &&
@@ -243,8 +244,8 @@ std::optional<SegmentArguments> segmentArguments(const Graph &G, NodeId N) {
   return A;
 }
 
-/// Calls \p Do with each operand of \p N, an op on ragged tensors, that
-/// partitions values (Parts) or is values.
+/// Calls \p Do with the operands of \p N, an op on ragged tensors, that are
+/// values or partition values. Parts is true for a partition.
 void forEachRaggedOperand(const Graph &G, NodeId N,
                           function_ref<void(Endpoint, bool Parts)> Do) {
   const OpDef *Def = G.opName(N).contains("Ragged") ? G.opDef(N) : nullptr;
@@ -377,7 +378,8 @@ void RaggedFinder::segments(NodeId N, const SegmentArguments &A) {
     Fed.push_back({Ids, std::move(Its)});
 }
 
-/// Returns the sizes if each axis that may hold rows of the batch does.
+/// Infers the sizes under the assumption that each feed axis that may hold rows
+/// of the batch does.
 DimAnalysis RaggedFinder::sizes() const {
   DimOptions Options;
   Options.Unpatched = true;
@@ -392,8 +394,8 @@ DimAnalysis RaggedFinder::sizes() const {
   return DimAnalysis(G, topologicalOrder(G), Options);
 }
 
-/// Marks feeds with as many rows as there are values: these rows are not those
-/// of the batch. If the segments are fed, marks them and their values only if
+/// Marks the feeds that have as many rows as the partitioned values: these rows
+/// are not those of the batch. Fed segments and their values are marked only if
 /// no other feed has as many rows.
 void RaggedFinder::settle() {
   DimAnalysis Dims = sizes();
@@ -566,7 +568,7 @@ private:
   std::vector<NodeId> Roots; ///< The feeds that follow the batch.
   BitVector OfBatch;         ///< The nodes that depend on Roots.
   DenseSet<NodeId> Entries;  ///< The ops that take entries.
-  /// By indices. An element without indices does not count.
+  /// The sparse tensors by indices. One without valid Indices is ignored.
   MapVector<std::pair<NodeId, uint32_t>, SparseFeed> Found;
 };
 
@@ -669,7 +671,8 @@ std::vector<SparseFeed> EntryFinder::run() {
         Times[{F.Values.Node, F.Values.Port}] != 1 ||
         !onlyEntries(F.Indices, Indices) || !onlyEntries(F.Values, Values))
       continue;
-    // All users of a fed shape read it for its rows.
+    // If no other sparse tensor has this fed shape, all users of the shape read
+    // that of a replica's rows.
     if (feedOf(F.Shape) && Times[{F.Shape.Node, F.Shape.Port}] == 1) {
       auto All = G.uses(F.Shape.Node);
       F.OfShape.assign(All.begin(), All.end());

@@ -38,7 +38,7 @@ bool spreadCopies(Graph &G, const VariableIndex &Vars,
     NodeId N = Work.back();
     Work.pop_back();
     if (Loops) {
-      // Every replica runs a loop and what it uses, or none does.
+      // A loop and the arrays and stacks that it uses are per-replica together.
       ArrayRef<NodeId> Nest = Loops->nest(N);
       if (!Nest.empty() && Nests.insert(Nest.front()).second)
         for (NodeId Other : Nest)
@@ -51,7 +51,8 @@ bool spreadCopies(Graph &G, const VariableIndex &Vars,
       if (U.Index >= G.node(U.User).NumData)
         return;
       if (G.node(U.User).Count == Copies::PerReplica) {
-        // A Switch that its predicate made per-replica still leads to updates.
+        // A Switch of a variable may already be per-replica because of its
+        // predicate. Its users, such as updates, still have to be visited.
         if (Vars.anySwitched() && U.Index == 0 &&
             Vars.variableOf({U.User, 0}) != NoNode)
           Work.push_back(U.User);

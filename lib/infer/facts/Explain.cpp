@@ -60,7 +60,7 @@ private:
   const Graph &G;
   const ProgramFacts &Facts;
   DenseMap<NodeId, uint8_t> Assumed; ///< The bits of nodes that have any.
-  /// The lines that were asked for: a node may be in many chains.
+  /// The cached lines: a node may be in many chains.
   DenseMap<NodeId, std::string> Lines;
 };
 

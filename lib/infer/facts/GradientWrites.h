@@ -30,9 +30,9 @@ struct GradientWrites {
   /// variables: the value is not computed from trained variables, and the
   /// assignment does not run together with a write.
   std::vector<NodeId> Starts;
-  /// By node: running it runs one of Writes.
+  /// By node: true if a run of the node runs one of Writes.
   std::vector<bool> Runs;
-  /// By node: it is inside a loop, where no node can be run by itself.
+  /// By node: true if it is inside a loop, where no node can be run by itself.
   std::vector<bool> InLoop;
 };
 

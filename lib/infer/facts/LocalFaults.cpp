@@ -484,10 +484,10 @@ bool LocalRuns::comparesUnknownLead(NodeId N) const {
                 });
 }
 
-/// Returns comparesUnknown() for an op whose compared axes are not listed: true
-/// for an unknown size that no operand with the rows of one replica has as
-/// well. For an op that takes the rows of all replicas, true for any size but
-/// 1.
+/// Returns comparesUnknown() for an op whose compared axes are not listed. The
+/// result is true for an unknown size that no operand with the rows of one
+/// replica has as well. If the op takes the rows of all replicas, it is true
+/// for any size but 1.
 bool LocalRuns::comparesAnyUnknown(NodeId N) const {
   const DimTable &Table = Facts.Dims.table();
   // Any size counts for einsum axes without a letter ("...") as well.
@@ -552,8 +552,8 @@ bool LocalRuns::comparesLengths(NodeId N) const {
   return Any && Others;
 }
 
-/// Returns true if \p Size, which has to be \p Wanted, is another number, or if
-/// only one of the two follows the rows of one replica.
+/// Returns true if \p Size differs from the required size \p Wanted: they are
+/// different numbers, or only one of them follows the rows of one replica.
 bool LocalRuns::isOther(DimId Size, DimId Wanted) const {
   int64_t Number = Facts.Dims.localNumber(Size),
           Other = Facts.Dims.localNumber(Wanted);

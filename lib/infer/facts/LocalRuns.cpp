@@ -133,7 +133,7 @@ bool LocalRuns::startsToDiffer(NodeId N) const {
   return Predicate && differs(*Predicate);
 }
 
-/// Returns true if replicas exchange values at \p N, so that all have one.
+/// Returns true if replicas exchange values at \p N and all get one result.
 static bool exchanges(const Graph &G, NodeId N) {
   Inserted Kind = G.node(N).Kind;
   return (Kind == Inserted::Reduce &&
@@ -144,10 +144,11 @@ static bool exchanges(const Graph &G, NodeId N) {
             lengthGatherSource(G, N).Node != NoNode)));
 }
 
-/// Returns true if the rows of \p N, if any, are those of all replicas. Its
-/// sizes may say otherwise: a user may have made them the rows of one replica,
-/// but no operand (bits \p In) has those. Examples are a feed that all replicas
-/// read, and an element of a list of gathered rows.
+/// Returns true if the rows of \p N, if any, are those of all replicas. The
+/// inferred sizes may contradict this, because a user of \p N may compare them
+/// with the rows of one replica. But no operand (bits \p In) has the rows of
+/// one replica. Examples are a feed that all replicas read, and an element of a
+/// list of gathered rows.
 bool LocalRuns::isOfAllRows(NodeId N, uint8_t In) const {
   return G.node(N).Kind == Inserted::No && !(In & (OwnSize | OwnNumber)) &&
          !Ops[G.node(N).Op].Starts && !G.isOp(N, op::Merge) &&

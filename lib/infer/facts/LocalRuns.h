@@ -3,19 +3,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Each replica also computes the values that no rule relates. Their types are
-// all Varying, so types do not tell whether the nodes run there and leave the
-// copies of variables equal. That follows from the origins of sizes and
+// all Varying, so types do not tell if a replica can run these nodes, or if the
+// copies of variables stay equal. That follows from the origins of sizes and
 // numbers. If a replica uses only sizes of its own rows, and no other row
-// counts, it does what the single-device step does on a batch of these rows.
-// Nothing can fail then that does not fail there. The rows of all replicas, or
-// a number that counts them, do not fit together with the rows of one. Numbers
-// of another origin cannot look up rows of one replica. Nor do sizes fit that
-// values determine, as in a loop that runs until all rows are done: they differ
-// between some of the rows and all rows.
+// counts, it does what the single-device step does on a batch of these rows. So
+// it fails only if that step fails, too. Three kinds of values do not fit the
+// rows of one replica. The first are the rows of all replicas and numbers that
+// count them. The second are row numbers of another origin, for lookups. The
+// third are sizes that values determine, as in a loop that runs until all rows
+// are done: such a size differs between some of the rows and all rows.
 //
-// Every tensor has bits, found in one sweep over the nodes (more in a graph
-// with loops). Symbolic sizes decide where they are known; elsewhere a result
-// is taken to follow whatever its operands follow.
+// Each tensor has bits for what its sizes and elements may follow. One sweep
+// over the nodes finds the bits, or several in a graph with loops. Symbolic
+// sizes decide where they are known. Elsewhere a result is taken to follow
+// whatever its operands follow.
 //
 //===----------------------------------------------------------------------===//
 
@@ -123,12 +124,12 @@ private:
   const ProgramFacts &Facts;
   struct OpInfo {
     const OpRule &Rule;
-    bool Starts; ///< Gives each replica another value.
+    bool Starts; ///< The op may give each replica another value.
   };
   std::vector<OpInfo> Ops;   ///< By op.
   std::vector<uint8_t> Bits; ///< By output; empty if all is proved.
-  /// Set if the feeds have static batch sizes. Otherwise a number in the place
-  /// of their size is one that the graph compares rows with.
+  /// Set if the feeds have static batch sizes. Otherwise, a number of rows is
+  /// known only because the graph compares the rows with that number.
   bool IsStatic = false;
   llvm::SmallVector<int64_t, 2> Batches; ///< The batch sizes of static feeds.
 };

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Interned sets of numbers: equal sets have one id. The sets are tries that
-// share equal parts. In a forward pass each set has one number more than the
-// one before; in a backward pass all sets are the same. Together they take
-// little more memory than one of them.
+// share equal parts. In a forward pass, the set of a node typically has one
+// number more than that of the node before. In a backward pass, all sets are
+// equal. So all sets together take little more memory than one of them.
 //
 //===----------------------------------------------------------------------===//
 

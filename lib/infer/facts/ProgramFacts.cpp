@@ -19,11 +19,12 @@ DimOptions optionsOf(const Graph &G) {
   return Options;
 }
 
-/// Repeats the analyses while sizes assume what types deny, or a node relies on
-/// a fact that may not hold where it runs. Sizes assume that nodes select among
-/// the rows of one replica: denied if a reader cannot use what they find there.
-/// They assume that an integer is that of the single-device step: denied if
-/// replicas have another.
+/// Repeats the analyses until types deny no assumption of the sizes, and no
+/// node relies on a fact that may not hold where the node runs. Sizes assume
+/// that a node selects among the rows of one replica. Types deny this if a
+/// reader cannot use the selected rows. Sizes also assume that an integer
+/// equals that of the single-device step. Types deny this if replicas have
+/// another integer.
 std::unique_ptr<ProgramFacts::Analyses>
 ProgramFacts::settled(const Graph &G, ArrayRef<NodeId> Order,
                       const VariableIndex &Vars, DimOptions Options) {

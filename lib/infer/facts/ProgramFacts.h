@@ -60,7 +60,7 @@ public:
 /// Returns the facts of \p M's program. Infers them unless they are known.
 ProgramFacts &programFacts(Module &M);
 
-/// Says that the facts still hold although the graph was edited.
+/// Keeps the facts of \p M after an edit of its graph under which they hold.
 void keepFacts(Module &M);
 
 } // namespace graft

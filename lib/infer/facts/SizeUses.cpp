@@ -44,7 +44,7 @@ public:
 private:
   struct Scope {
     std::vector<uint32_t> Choices;
-    uint32_t Body; ///< The innermost loop in whose body it is.
+    uint32_t Body; ///< The innermost loop whose body has the node.
     bool operator<(const Scope &O) const {
       return std::tie(Body, Choices) < std::tie(O.Body, O.Choices);
     }
@@ -148,8 +148,8 @@ bool Scopes::runsBody(uint32_t Inner, uint32_t Outer) const {
 
 bool Scopes::includes(unsigned Inner, unsigned Outer) const {
   const Scope &In = *ById[Inner], &Out = *ById[Outer];
-  // A node that joins both sides of a predicate has both choices, except a
-  // Merge of the two.
+  // A node that joins both sides of a predicate has both choices, and neither
+  // counts. A Merge of the two sides has none of them.
   return runsBody(In.Body, Out.Body) && all_of(Out.Choices, [&](uint32_t C) {
            return C / 2 != Conditions::Many && is_contained(In.Choices, C) &&
                   !is_contained(In.Choices, C ^ 1);
@@ -172,7 +172,7 @@ private:
     std::vector<NodeId> Says;                         ///< Nodes that state it.
     std::vector<std::pair<unsigned, unsigned>> Needs; ///< Needed equalities.
   };
-  /// Origins that \p User takes for one size.
+  /// Origins that \p User treats as one size.
   struct Meeting {
     NodeId User;
     SmallVector<unsigned, 4> Of;
@@ -209,17 +209,16 @@ private:
   std::vector<Origin> Vertices;
   std::vector<Edge> Edges;
   std::vector<SmallVector<unsigned, 2>> EdgesAt; ///< By vertex.
-  std::vector<int> VertexOf; ///< By size; -1: of no fact, -2: not asked yet.
+  std::vector<int> VertexOf; ///< By size; -1: in no fact, -2: not yet found.
 
   static constexpr int SeesNone = -1, SeesSeveral = -2;
-  std::vector<int> Sights; ///< By output: its only vertex, or one of these.
-  /// By size: the vertex that defines it, or one of these; NotAsked.
+  std::vector<int> Sights; ///< By output: its only vertex, or a constant above.
+  /// By size: the vertex that defines it, SeesNone, SeesSeveral or NotAsked.
   std::vector<int> SightOf;
   static constexpr int NotAsked = -3;
-  bool AnyCounts = false; ///< Some node numbers rows.
+  bool AnyCounts = false; ///< Set if a tensor holds row numbers.
 
-  /// The origins that the node at hand sees, by the size that each is taken
-  /// for.
+  /// The origins of the sizes of the current node, grouped by inferred size.
   SmallVector<std::pair<Origin, SmallVector<unsigned, 4>>, 4> Seen;
   /// By origin: the node that saw it last, and the index of its list in Seen.
   std::vector<std::pair<unsigned, unsigned>> SeenAt;
@@ -287,7 +286,8 @@ int UseFinder::vertexOf(DimId D) {
   return Is;
 }
 
-/// Returns the size that \p D is taken for.
+/// Returns the origin of the symbolic size of \p D. For a size without one,
+/// returns the class of sizes that are equal to it.
 Origin UseFinder::classOf(DimId D) const {
   const DimTable &Table = Dims.table();
   if (auto S = Table.sym(D))
@@ -317,8 +317,8 @@ ArrayRef<DimId> UseFinder::held(Endpoint E) const {
 }
 
 /// Returns true if a type of \p N may rest on equal sizes: some operand is not
-/// a global value, and some result is related. Any op makes global values of
-/// global values, whatever their sizes.
+/// a global value, and some result is related to its global value. An op with
+/// global values as operands computes global values, whatever the sizes are.
 bool UseFinder::isClaim(NodeId N) const {
   if (all_of(G.dataInputs(N),
              [&](Endpoint E) { return Types.type(E).isTrue(); }))
@@ -380,8 +380,8 @@ int UseFinder::sightOf(NodeId N, uint32_t Port) {
   return Sees;
 }
 
-/// Returns false if \p N sees at most one origin, which defines its size. Most
-/// nodes do.
+/// Returns false if the sizes of \p N have at most one origin, which defines
+/// the size. This holds for most nodes.
 bool UseFinder::mayMeet(NodeId N) {
   int Sees = SeesNone;
   for (uint32_t Port = 0; Port < Dims.numOutputs(N); ++Port) {
@@ -398,7 +398,7 @@ bool UseFinder::mayMeet(NodeId N) {
   return Sees == SeesSeveral || AnyCounts;
 }
 
-/// Finds which origins \p N takes for one size.
+/// Records the origins that \p N treats as one size.
 void UseFinder::meet(NodeId N) {
   if (!mayMeet(N) || !isClaim(N))
     return;
@@ -477,7 +477,8 @@ NodeId UseFinder::usesIn(NodeId N) const {
   return N;
 }
 
-/// Sorts the facts that meetings need into those that hold there and others.
+/// Divides the facts that meetings need into those that hold at the node of the
+/// meeting and others.
 void UseFinder::judge() {
   Scopes In(G, Order, Loops.get());
   // The edges that matter: all that can be reached from a meeting.
@@ -646,7 +647,7 @@ SizeUses UseFinder::run() {
   Loops = LoopInfo::find(G, Order);
   VertexOf.assign(Dims.table().size(), -2);
   SightOf.assign(Dims.table().size(), NotAsked);
-  // An input from the turn before is asked later.
+  // The sights of back edges are not known when their users are visited.
   Sights.assign(Dims.totalOutputs(), SeesSeveral);
   AnyCounts = any_of(Order, [&](NodeId N) {
     return any_of(seq(0u, Dims.numOutputs(N)), [&](unsigned Port) {

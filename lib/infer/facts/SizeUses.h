@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// An op that wants two sizes to be equal states a fact (SizeOrigins). A node
-// uses the fact if sizes of both origins meet in its operands and results. It
-// may do so if the op runs whenever the node does:
+// An op that requires two sizes to be equal states a fact (SizeOrigins). A node
+// uses the fact if sizes of both origins meet in its operands and results. The
+// use is valid if the op runs whenever the node does:
 //
 // - every fetch that runs the node runs the op, too;
 // - the node runs under every predicate that the op runs under;
@@ -25,8 +25,8 @@
 
 namespace graft {
 
-/// Node User relies on a fact that each of the nodes Says states. One of them
-/// runs whenever User does. All are in one branch and one loop.
+/// The node User relies on a fact that each of the nodes Says states. One of
+/// these runs whenever User does. All of them are in one branch and one loop.
 struct SizeUse {
   NodeId User;
   llvm::ArrayRef<NodeId> Says;

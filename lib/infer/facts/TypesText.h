@@ -17,7 +17,7 @@ namespace graft {
 ///     grad:0 = Partial(sum) k=1 copies=2 shape=[4,1]
 ///     size:0 = Replicated size copies=2 shape=[] value=[b(x)]
 ///
-/// docs/Types.md says what the words mean.
+/// docs/Types.md explains the words.
 std::string typesText(const Graph &G, const ProgramFacts &Facts);
 
 } // namespace graft

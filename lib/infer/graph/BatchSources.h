@@ -14,10 +14,10 @@
 
 namespace graft {
 
-/// Marks a read that each replica runs for itself. For each output: the axis
-/// along which the rows of all replicas are the batch of the step, or -1. The
-/// attribute stays in the output, so that the output can be checked again as a
-/// program.
+/// Marks a read that each replica runs for itself. The value has for each
+/// output the axis along which the rows of all replicas are the batch of the
+/// step, or -1. The attribute stays in the output, so that the output can be
+/// checked again as a program.
 inline constexpr llvm::StringRef BatchAttr = "_graft_batch";
 
 /// Returns true if \p Op takes elements from a queue or an iterator.

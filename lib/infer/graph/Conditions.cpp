@@ -85,7 +85,7 @@ uint32_t Conditions::setAt(Endpoint E) {
              : unite(Base, intern({2 * P + (E.Port & 1)}));
 }
 
-/// Skips identities and inserted nodes: they make no other predicate.
+/// Skips identities and inserted nodes, which do not change a predicate.
 Endpoint Conditions::source(Endpoint E) const {
   for (;;) {
     const Node &This = G.node(E.Node);
@@ -108,8 +108,8 @@ uint32_t Conditions::addSwitch(NodeId N) {
       {E.Node, E.Port}, static_cast<uint32_t>(Tensors.size()));
   if (New)
     addPredicate();
-  // An Identity that runs whenever its input does has the type of its input:
-  // there are as many of these as conditionals.
+  // Skip each Identity that runs whenever its input does: it has the type of
+  // its input, and there are as many of these as conditionals.
   Endpoint Tensor = G.input(N, 1);
   while (G.isOp(Tensor.Node, op::Identity) &&
          G.node(Tensor.Node).Kind == Inserted::No &&

@@ -49,20 +49,20 @@ public:
   static constexpr uint32_t Many = 0;
   static constexpr size_t MaxChoices = 256;
 
-  /// The numbers of the predicates that \p N runs under.
+  /// Returns the numbers of the predicates that \p N runs under.
   llvm::ArrayRef<uint32_t> of(NodeId N) const { return Under[SetOf[N]]; }
-  /// The tensors that Switch nodes take as predicate \p P; of tensors that are
-  /// one by definition, the first. None for Many.
+  /// Returns the tensors that Switch nodes take as predicate \p P. If tensors
+  /// are equal by definition, only the first is listed. Many has no tensors.
   llvm::ArrayRef<Endpoint> tensors(uint32_t P) const { return Tensors[P]; }
-  /// The choices under which \p E has a value: twice the number of a predicate,
-  /// plus the side.
+  /// Returns the choices under which \p E has a value: twice the number of a
+  /// predicate, plus the side.
   llvm::ArrayRef<uint32_t> choices(Endpoint E) { return Sets[setAt(E)]; }
-  /// The tensor whose value \p E, the predicate of a Switch, passes on.
+  /// Returns the tensor whose value \p E, the predicate of a Switch, passes on.
   Endpoint source(Endpoint E) const;
   bool isMany(NodeId N) const { return SetOf[N] == ManySet; }
-  /// The nodes that run under predicate \p P.
+  /// Returns the nodes that run under predicate \p P.
   llvm::ArrayRef<NodeId> members(uint32_t P) const { return Members[P]; }
-  /// The predicate of the Switch \p N; ~0 if it is none.
+  /// Returns the predicate of the Switch \p N, or ~0 if it has none.
   uint32_t predicateOf(NodeId N) const {
     auto It = Switches.find(N);
     return It == Switches.end() ? ~0u : It->second;

@@ -257,8 +257,8 @@ bool Finder::addViews(NodeId View, std::vector<NodeId> &Chain) {
   return true;
 }
 
-/// Returns how the use that all of \p Same share, perhaps of several variables,
-/// reads again.
+/// Returns the new read for a late use, or nothing if it cannot read again. All
+/// candidates in \p Same have this use, perhaps for several variables.
 std::optional<LateUse> Finder::settle(ArrayRef<Candidate> Same) {
   LateUse Result{
       .Var = Same.front().Var, .Of = Same.front().Of, .Views = {}, .Waits = {}};
@@ -276,7 +276,8 @@ std::optional<LateUse> Finder::settle(ArrayRef<Candidate> Same) {
     }
   }
   if (!OneByOne) {
-    // The inputs of the use are there whenever it runs.
+    // The inputs of the user are computed whenever it runs, so the new read can
+    // wait for them.
     Result.Waits.clear();
     for (Endpoint E : G.inputs(User))
       if (Late[E.Node] || IsUpdate[E.Node])

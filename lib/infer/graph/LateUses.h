@@ -4,8 +4,8 @@
 //
 // A read of a reference variable returns the variable's own memory. A node that
 // uses it after an update sees the new value, even if the read came before.
-// That holds as long as both are where the variable is: another process has a
-// copy of the old value.
+// This holds only if the read and the node are in the process of the variable:
+// another process has a copy of the old value.
 //
 //     r = Identity(w)                 r = Identity(w)
 //     u = ApplyGradientDescent(w..)   u = ApplyGradientDescent(w..)
@@ -26,7 +26,7 @@ namespace graft {
 /// Uses of values read from reference variables that come after an update,
 /// while the read does not.
 struct LateUses {
-  /// Uses that can read again; each input of an op is there once.
+  /// Uses that can read the variable again. Each input of an op is listed once.
   std::vector<LateUse> Known;
   /// Other uses, with their variables: inside loops that write, or of slices,
   /// which may be the memory of the variable or copies.

@@ -28,7 +28,7 @@ public:
   void mark(NodeId N, size_t I) { Sets[N][I / Bits] |= bit(I); }
   void unmark(NodeId N, size_t I) { Sets[N][I / Bits] &= ~bit(I); }
   /// Passes the marks of each node on to its users, in \p Order. Returns true
-  /// if any was new, as the first sweeps find along the back edges of loops.
+  /// if a node got a new mark: the back edges of loops require several sweeps.
   bool spread(llvm::ArrayRef<NodeId> Order) {
     bool New = false;
     for (NodeId N : Order)

@@ -111,9 +111,10 @@ void OpenReads::findUpdates() {
   }
 }
 
-/// Returns the inputs of \p Reader besides the variable, if it runs in the step
-/// of \p Update, and not after an update: \p Update needs these inputs anyway,
-/// as far as nodes nearby show.
+/// Returns the inputs of \p Reader besides the variable, if \p Update needs all
+/// of them as well. The search covers only nodes near \p Update. Returns
+/// nothing if the graph orders the two nearby, or if \p Reader leads to no
+/// other update.
 OpenReads::NodeList OpenReads::othersOf(NodeId Reader, NodeId Update) const {
   if (!readsElements(Reader) || IsLate[Reader] || Above.contains(Reader) ||
       LeadsTo[Reader] == NoNode || LeadsTo[Reader] == Update)
@@ -214,9 +215,9 @@ std::vector<OpenRead> OpenReads::open() const {
 }
 
 /// Adds the readers in other parts of a step, such as a second loss with the
-/// same weights, that nothing orders with the update. No run has the update
-/// without the reader, since all nodes that wait for the update need the
-/// reader. So the update may wait for it.
+/// same weights, that nothing orders with the update. All nodes that wait for
+/// the update need the reader, so no run has the update without the reader.
+/// Therefore the update may wait for the reader.
 void OpenReads::addOfOtherParts(std::vector<OpenRead> &Open) const {
   for (size_t Begin = 0; Begin < OfOthers.size(); Begin += InSweep) {
     ArrayRef<OpenRead> Now = ArrayRef(OfOthers).slice(

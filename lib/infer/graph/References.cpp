@@ -40,8 +40,8 @@ bool passesMemoryOn(const Graph &G, NodeId N) {
   return is_contained(Ops, G.opName(N));
 }
 
-/// Returns the shape of the variable that \p E reads. The first axis of \p E
-/// may be shorter: it may have some rows only.
+/// Returns the shape of the variable that \p E reads. \p E may have only some
+/// of the rows, so its first axis may be shorter.
 static std::optional<ShapeValue>
 columns(const Graph &G, const VariableIndex &Vars, Endpoint E) {
   for (unsigned Steps = 0; Steps < 16; ++Steps) {

@@ -55,17 +55,18 @@ uint8_t roleOf(StringRef Op, const OpDef *Def) {
 }
 
 /// The longest path through the graph. In a training step it leads through the
-/// layers to the loss and back, so most updates need their reads by way of it:
-/// two walks prove that for all variables at once.
+/// layers to the loss and back, so most updates depend on their reads by this
+/// path. Two walks prove that for all variables at once.
 class LongestPath {
 public:
   LongestPath(const Graph &G, ArrayRef<NodeId> Order);
-  /// Returns true if a path leads from \p A to \p B over nodes of this one.
+  /// Returns true if a path leads from \p A to \p B over a node of the longest
+  /// path.
   bool joins(NodeId A, NodeId B) const { return Next[A] <= Last[B]; }
 
 private:
-  /// By node: the first place on the path that it leads to, and the last one
-  /// that leads to it.
+  /// By node. Next is the first place on the longest path that the node leads
+  /// to. Last is the last place that leads to the node.
   std::vector<uint32_t> Next, Last;
 };
 
@@ -114,9 +115,9 @@ private:
   struct Reader {
     NodeId Node;
     bool IsMemory;  ///< It is fetched: its memory is read after the run.
-    bool IsFetched; ///< It may run beside a step.
+    bool IsFetched; ///< A run of a step may also fetch it.
   };
-  /// The readers of a variable, and the number of updates before its own.
+  /// The readers of a variable whose updates begin at index Begin of All.
   struct Group {
     size_t Begin;
     SmallVector<Reader, 4> Readers;
@@ -232,8 +233,8 @@ void Finder::findSteps() {
   });
 }
 
-/// Returns true if \p N is the read that each variable is made with. A run
-/// fetches it only if it has a name.
+/// Returns true if \p N is the plain read that is made with each variable. A
+/// run fetches such a read only if it has a name.
 bool Finder::isPlainRead(NodeId N) const {
   return (G.isOp(N, op::Identity) || G.isOp(N, op::ReadVariableOp)) &&
          Vars.variableOf(G.input(N, 0)) != NoNode;
@@ -272,9 +273,9 @@ void Finder::findFetches() {
 }
 
 /// Returns true if \p N, or a user of the value that it reads, depends on
-/// variables alone and leads to a node without users: a run may fetch it, as it
-/// does a penalty. A value that depends on rows, or on another value of the
-/// step, may be left over from a gradient.
+/// variables alone and leads to a node without users. A run may fetch such a
+/// value, for example a penalty. A value that depends on rows, or on another
+/// value of the step, may be left over from a gradient.
 bool Finder::isOfVariables(NodeId N) const {
   auto IsOfStep = [&](Endpoint E) {
     return !E.isControl() && Is[E.Node] & InStep && Is[E.Node] & OfVariables &&
@@ -348,7 +349,8 @@ void Finder::addVariable(NodeId Var) {
   Groups.push_back({Begin, std::move(Readers)});
 }
 
-/// Returns true if the two run on different sides of a conditional.
+/// Returns true if \p Read and \p Update run on different sides of a
+/// conditional.
 bool Finder::excludesEachOther(NodeId Read, NodeId Update) {
   if (!When)
     return false;

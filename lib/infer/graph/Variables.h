@@ -25,11 +25,11 @@ inline bool isMarkedOnce(const Graph &G, NodeId N) {
   return G.node(N).Flags & NF_MayHaveGraft && G.hasAttr(N, OnceAttr);
 }
 
-/// Marks those of these nodes that a user feeds, such as the zeros that a
+/// Marks the nodes with OnceAttr that a caller feeds, such as the zeros that a
 /// recurrence begins with. No rule requires them to be unreplicated, but the
-/// user feeds the rows of all replicas.
+/// caller feeds the rows of all replicas.
 inline constexpr llvm::StringRef FedAttr = "_graft_fed";
-/// Returns true if \p N is unreplicated because nothing relates the values that
+/// Returns true if \p N is unreplicated because no rule relates the values that
 /// replicas would compute.
 inline bool isKeptOnce(const Graph &G, NodeId N) {
   return G.node(N).Count == Copies::Once && isMarkedOnce(G, N) &&
@@ -108,7 +108,7 @@ private:
 
   std::vector<NodeId> Vars;
   std::vector<NodeId> VarOf;       ///< By node: the variable that output 0 is.
-  llvm::DenseSet<NodeId> Switches; ///< Nodes whose output 1 is it, too.
+  llvm::DenseSet<NodeId> Switches; ///< Nodes that also pass it on by output 1.
   // By op. A graph gets more ops as it is rewritten: those are looked up.
   std::vector<UpdateDef> UpdateOps;
   std::vector<bool> OnceOps;

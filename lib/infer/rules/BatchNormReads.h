@@ -12,8 +12,9 @@
 namespace graft {
 
 /// Returns true if \p User reads only the shape of output \p Port of a batch
-/// norm, which is the same however the op is written. (The shape of the third
-/// reserve space is not; tf.gradients makes zeros of it that no node reads.)
+/// norm. That shape does not depend on how the batch norm is computed, except
+/// for output 5, the third reserve space. Zeros that tf.gradients makes of
+/// output 5 are accepted, because no node reads them.
 bool readsShapeOnly(const Graph &G, NodeId User, uint32_t Port);
 
 /// Returns true if a node reads the value of the variance of batch norm \p N.

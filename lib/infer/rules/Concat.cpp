@@ -69,7 +69,7 @@ static void concat(SizeContext &C) {
 
 namespace values {
 
-/// Scalars make a vector, and vectors a matrix.
+/// Packs tracked scalars to a vector, or tracked vectors to a matrix.
 static void pack(SizeContext &C) {
   DimList List;
   bool Any = false;
@@ -81,7 +81,8 @@ static void pack(SizeContext &C) {
     if (Size < 0 || Size > C.MaxElements || (V && int64_t(V->size()) != Size) ||
         (!S->empty() && C.intAttr("axis").value_or(0) != 0))
       return;
-    // The elements of the other operands are still known.
+    // An operand without a tracked value gets fresh size variables, so that the
+    // elements of the other operands stay known.
     for (int64_t At = 0; At < Size; ++At)
       List.push_back(V ? (*C.val(I))[At] : C.slot(64 + List.size()));
     Any |= V.has_value();
@@ -115,8 +116,9 @@ static void concat(SizeContext &C) {
 
 namespace {
 
-/// Infers the type of a Concat along the batch axis. \p Type is that of a sum
-/// of the parts, whose requests follow the first \p Asked ones.
+/// Infers the type of a Concat along the batch axis. \p Type is the type of a
+/// sum of the parts. In C.Asked, the requests of that sum follow the first \p
+/// Asked ones.
 ReplicationType joinRows(TypeContext &C, ArrayRef<unsigned> Operands,
                          unsigned Axis, ReplicationType Type, size_t Asked) {
   if (C.isReduced()) {
@@ -138,7 +140,7 @@ ReplicationType joinRows(TypeContext &C, ArrayRef<unsigned> Operands,
           "concatenates a per-replica shard with a replicated value "
           "along the batch axis");
     TypeAnalysis::OrderedPart P;
-    // Rows that are all equal are in order, too.
+    // Rows that are all equal (AnyOrder) are also in order.
     P.Order = X.Order == ReplicationType::AnyOrder ? ReplicationType::InOrder
                                                    : X.Order;
     P.Size = C.D.table().find((*Shape)[Axis]);
@@ -180,7 +182,8 @@ ReplicationType joinType(TypeContext &C) {
   if (!Along)
     return C.varying("concatenates tensors of the batch along an unknown axis");
   int At = static_cast<int>(*Along);
-  // sumOf() aligned the operands at the right, which shifts by the new axis.
+  // sumOf() aligned the operands with the output at the right. Pack adds an
+  // axis to the output, which shifts the batch axis by one.
   int Batch = Pack ? Sum.Axis - 1 : Sum.Axis;
   if (!Pack && At == Batch)
     return joinRows(C, Operands, *Along, Sum, Asked);
@@ -224,7 +227,8 @@ unsigned countBlocks(std::optional<SmallVector<int64_t, 4>> Sizes) {
   return Count;
 }
 
-/// SpaceToBatchND: row r of block i is row i*b+r, as if the blocks were joined.
+/// Infers the type of a SpaceToBatchND: with b rows per block, row r of block i
+/// is row i*b+r of the result, as in a concatenation of the blocks.
 ReplicationType toBlocksType(TypeContext &C) {
   ReplicationType X = C.numeric(0);
   unsigned Count = countBlocks(C.numbers(1));
@@ -258,12 +262,14 @@ ReplicationType fromBlocksType(TypeContext &C) {
   return X;
 }
 
-/// Infers the type of indices that concatenate row numbers, taken as rows, with
-/// other indices along the last axis. Varying without a mark if they do not.
+/// Infers the type of a node that concatenates the row numbers \p Numbers with
+/// other indices along the last axis. For this, the row numbers are taken as
+/// sharded rows. If the node does something else, its type is Varying without a
+/// mark.
 ReplicationType rowIndices(TypeContext &C, const ReplicationType &Numbers) {
   auto Type = ReplicationType::varying(Numbers.Cause);
   auto Rows = ReplicationType::sharded(Numbers.Axis);
-  // A Range numbers all rows in turn, whatever their order is.
+  // A Range numbers all rows in turn, so its numbers fit every row order.
   bool CountsAll =
       C.G.isOp(Numbers.Cause, op::Range) &&
       C.isSameSize(C.input(0), Numbers.Axis, {Numbers.Cause, 0}, 0);
@@ -317,7 +323,8 @@ static bool joinIndices(TypeContext &C) {
     C.setAll(Type, Type.Indices);
     return true;
   }
-  // The rows and the columns of accidental hits become their indices.
+  // This ConcatV2 makes the indices of accidental hits from their rows and
+  // their columns.
   if (First.Indices != LocalIndices::HitRows || !C.isOp(op::ConcatV2) ||
       C.numData() != 3 || !C.operand(2).isTrue())
     return false;

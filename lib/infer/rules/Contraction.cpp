@@ -50,7 +50,8 @@ static void biasAddGrad(SizeContext &C) {
     C.setShape(0, (*X)[channelAxis(C, X->size())]);
 }
 
-/// Output 0 has the rows of the sparse operand, the columns of the dense one.
+/// Gives output 0 the rows of the sparse operand and the columns of the dense
+/// one.
 static void sparseMatMul(SizeContext &C) {
   Dims B = C.in(3);
   if (!B || B->size() != 2)
@@ -58,7 +59,8 @@ static void sparseMatMul(SizeContext &C) {
   bool Turned = C.flag("adjoint_b"), Adjoint = C.flag("adjoint_a");
   DimId Columns = (*B)[Turned ? 0 : 1], Inner = (*B)[Turned ? 1 : 0];
   DimId Rows = C.slot(0);
-  // The sizes of the entries of one replica are known.
+  // If the sparse operand has the entries of one replica's rows, operand 2 has
+  // the sizes of these rows.
   if (entriesSliced(C.G, C.Inputs[0], 0, C.replicas()) != NoNode) {
     if (Dims I = C.in(0); I && I->size() == 2)
       C.same((*I)[1], C.number(1, 2));
@@ -79,7 +81,7 @@ static void einsum(SizeContext &C) {
   auto E = parseEquation(C.stringAttr("equation").value_or(""), Ranks);
   if (!E)
     return;
-  // The sizes by letter: operands that share a letter share its size.
+  // The size of each letter: operands that share a letter share its size.
   DenseMap<char, DimId> Sizes;
   for (unsigned I = 0; I < C.numData(); ++I) {
     Dims X = C.in(I);
@@ -162,8 +164,8 @@ ReplicationType matMulType(TypeContext &C, bool Batched) {
   return productOfRows(C, X, Y, Batched);
 }
 
-/// Infers the type of a sum of products: the result keeps the letter of the
-/// batch or adds it up.
+/// Infers the type of an Einsum. With a sharded operand, the result is sharded
+/// if it has the letter of the batch axis; else it is a partial sum.
 ReplicationType einsumType(TypeContext &C) {
   SmallVector<ReplicationType, 2> Types;
   SmallVector<int, 2> Ranks;
@@ -236,8 +238,9 @@ static void batchMatMul(TypeContext &C) {
 }
 static void einsum(TypeContext &C) { C.setAll(einsumType(C)); }
 
-/// Types a sparse matrix with the rows of one replica: its product with a
-/// matrix is sharded, the product of its adjoint is a partial sum.
+/// Types the product of a sparse matrix, which has the rows of one replica, and
+/// a dense one. The product is sharded. With the adjoint of the sparse matrix,
+/// it is a partial sum.
 static bool sparseMatMulIndices(TypeContext &C) {
   Endpoint Rows;
   if (!isOfEntries(C, 0, 1, 2, Rows))
@@ -271,7 +274,8 @@ static void sparseMatMul(TypeContext &C) {
   C.setAll(X);
 }
 
-/// A product with a bias and an activation works row by row.
+/// Types a product that is fused with a bias and an activation. It works row by
+/// row, unless operand 0 is transposed.
 static void fusedMatMul(TypeContext &C) {
   C.flag("transpose_a") ? whole(C) : perExample(C);
 }

@@ -18,8 +18,8 @@ namespace graft {
 
 namespace sizes {
 
-/// A loop variable keeps its initial sizes as long as no iteration changes
-/// them.
+/// Gives a loop variable its initial sizes. A size that an iteration changes
+/// becomes a fresh size variable.
 static void loopMerge(SizeContext &C) {
   C.setShape(1, {});
   if (C.isVariant(SizeContext::AnyAxis))
@@ -39,7 +39,8 @@ static void loopMerge(SizeContext &C) {
     Dims Next = C.in(I);
     if (!Next || Next->size() != List.size())
       continue;
-    // TensorFlow compared the numbers of static shapes.
+    // TensorFlow has compared the static shapes of a loop variable, so unify
+    // sizes whose numbers are equal.
     for (unsigned D = 0; D < List.size(); ++D)
       if (DimId Mine = List[D], Its = (*C.in(I))[D];
           !C.isVariant(D) && C.Table.number(Mine) != UnknownSize &&
@@ -50,8 +51,8 @@ static void loopMerge(SizeContext &C) {
 }
 
 /// Merges the branches of a conditional: a size that differs between them
-/// becomes a fresh size variable. Loop variables are left to loopMerge(), and
-/// an empty Optional says nothing about sizes.
+/// becomes a fresh size variable. An empty Optional has no sizes, so its branch
+/// is skipped. loopMerge() handles loop variables.
 static void merge(SizeContext &C) {
   if (C.Loops && C.Loops->isLoopMerge(C.N)) {
     loopMerge(C);
@@ -83,8 +84,8 @@ static void merge(SizeContext &C) {
               (C.options().Unpatched ||
                C.Table.hasSym(X) == C.Table.hasSym(Y)));
     });
-    // Unify sizes that are equal numbers. Sizes that are one already are so
-    // because another op says it, not this one.
+    // Unify sizes whose numbers are equal. Skip sizes that are already unified:
+    // another op, not this one, is the reason for their equality.
     for (Endpoint E : Sides)
       if (DimId Y = (*C.Known.shape(E))[D];
           Same && C.Table.find(X) != C.Table.find(Y))
@@ -105,7 +106,8 @@ static void merge(SizeContext &C) {
 }
 
 static void optional(SizeContext &C) {
-  // As with a handle, the shape of an Optional is that of its value.
+  // The tracked shape of an Optional is the shape of its value, as for a
+  // handle.
   if (C.numData() == 1 && C.numOutputs() == 1) {
     C.passShape(0, C.inRun(0));
     if (Dims X = C.val(0))
@@ -117,9 +119,9 @@ static void optional(SizeContext &C) {
 
 namespace types {
 
-/// Returns the mark ForGradient if each branch gives nothing or a tensor that a
-/// batch norm keeps for its gradient: that tensor is the same behind the
-/// branch.
+/// Returns ForGradient if each branch is an absent contribution or a tensor
+/// that a batch norm keeps for its gradient, and at least one is such a tensor.
+/// Control flow does not change that tensor, so it keeps its mark.
 static LocalIndices markOfKept(const TypeContext &C,
                                ArrayRef<Endpoint> Branches) {
   bool Any = false;
@@ -146,8 +148,9 @@ static void switches(TypeContext &C) {
                  : C.varying("may take a different branch on each replica"));
 }
 
-/// Branches must agree, because the branch taken is not known. Zeros agree with
-/// every value of their size.
+/// Infers the type of a Merge. The types of the branches must agree, because
+/// the branch that runs is not known. Zeros agree with every type of their
+/// size.
 static void merges(TypeContext &C) {
   SmallVector<ReplicationType, 2> Types;
   ReplicationType Result;
@@ -199,7 +202,7 @@ static void merges(TypeContext &C) {
     C.set(Port, Which);
 }
 
-/// An Optional passes what a branch computed to the gradient of the
+/// Types an Optional, which passes a value of a branch to the gradient of the
 /// conditional.
 static void optional(TypeContext &C) {
   if (C.numData() == 1 && C.numResults() == 1)

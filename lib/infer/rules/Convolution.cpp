@@ -19,7 +19,7 @@ namespace sizes {
 /// Returns the output length of a window (tensorflow GetWindowedOutputSize).
 static int64_t windowed(int64_t Input, int64_t Window, int64_t Dilation,
                         int64_t Stride, StringRef Padding, int64_t Extra) {
-  // TensorFlow's kernels take no larger numbers.
+  // TensorFlow's kernels accept only numbers below 2^31.
   auto IsSane = [](int64_t Number) { return isUInt<31>(Number); };
   if (!all_of(ArrayRef{Input, Window, Dilation, Stride, Extra}, IsSane) ||
       Stride == 0)
@@ -86,7 +86,7 @@ void pool(SizeContext &C) {
   C.setShape(0, List);
 }
 
-/// Makes images of the size in operand 1.
+/// Gives images the height and width in operand 1.
 static void resize(SizeContext &C) {
   Dims X = C.in(0);
   if (!X || X->size() != 4)
@@ -167,7 +167,8 @@ ReplicationType ofSizes(TypeContext &C, ReplicationType Rows) {
   if (Rows.isVarying())
     return Rows;
   Endpoint Sizes = C.input(0);
-  // If the shape is not known, the sizes of a sharded tensor still mean rows.
+  // If the shape of the output is not known, sizes that a Shape reads from a
+  // sharded tensor are still local.
   bool AreLocal = C.D.batchAxis(C.out()) == 0 ||
                   (C.G.isOp(Sizes.Node, op::Shape) &&
                    C.Types.type(C.G.input(Sizes.Node, 0)).isSharded());
@@ -184,7 +185,8 @@ static void convBackpropInput(TypeContext &C) {
   C.setAll(ofSizes(C, convolve(C, /*Rows=*/2)));
 }
 
-/// Without leading batch axes (`batch_dims`), no axis holds rows.
+/// Types a general convolution row by row if it has batch axes (`batch_dims`).
+/// Without them, it needs the rows of all replicas.
 static void generalConv(TypeContext &C) {
   C.intAttr("batch_dims").value_or(1) > 0 ? perExample(C) : whole(C);
 }

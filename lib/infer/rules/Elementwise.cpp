@@ -31,7 +31,7 @@ void same(SizeContext &C) {
     C.passShape(Port, C.inRun(0));
 }
 
-/// The attribute `shape` states the sizes of output 0.
+/// Relates the sizes of output 0 to those that the attribute `shape` states.
 static void stated(SizeContext &C) {
   DimList List;
   if (Dims X = C.out(0); !X || !C.sizesFrom("shape", List))
@@ -70,7 +70,7 @@ static void perInput(SizeContext &C) {
 
 void broadcast(SizeContext &C) {
   if (C.numData() == 2) {
-    // One shape, or a scalar: nothing to align.
+    // The shapes are equal, or an operand is a scalar: nothing to align.
     DimRun X = C.inRun(0), Y = C.inRun(1);
     if (!X.Known || !Y.Known)
       return;
@@ -98,8 +98,8 @@ void broadcast(SizeContext &C) {
   C.setShape(0, Result);
 }
 
-/// Returns true if these sizes, aligned at the right, are compatible for every
-/// batch size.
+/// Returns true if the shapes \p X and \p Y, aligned at the right, are
+/// compatible for every batch size.
 static bool mustFit(const DimTable &Table, ArrayRef<DimId> X,
                     ArrayRef<DimId> Y) {
   return all_of(zip(reverse(X), reverse(Y)), [&](auto Pair) {
@@ -108,8 +108,9 @@ static bool mustFit(const DimTable &Table, ArrayRef<DimId> X,
   });
 }
 
-/// Incompatible sizes are no error if the op says so: the result is then one
-/// element.
+/// Infers the shape of a comparison. Without incompatible_shape_error, the
+/// result for incompatible shapes is a scalar, so the shapes must be compatible
+/// for every batch size.
 static void compare(SizeContext &C) {
   if (C.G.boolAttr(C.N, "incompatible_shape_error").value_or(true))
     return broadcast(C);
@@ -159,8 +160,8 @@ static bool isOfRows(const SizeContext &C, DimId D) {
   return C.Table.hasSym(D) || C.Table.followsRows(D);
 }
 
-/// Returns the row count among \p X and \p Y if it may be 0 and the other one
-/// is 1.
+/// Returns the one of \p X and \p Y that is a row count and may be 0, if the
+/// other is 1.
 static std::optional<DimId> orOne(const SizeContext &C, DimId X, DimId Y) {
   for (auto [Rows, Other] : {std::pair(X, Y), std::pair(Y, X)})
     if (C.Table.isOne(Other) && isOfRows(C, Rows) && C.Table.number(Rows) <= 0)
@@ -168,7 +169,8 @@ static std::optional<DimId> orOne(const SizeContext &C, DimId X, DimId Y) {
   return std::nullopt;
 }
 
-/// Returns true if nodes of the input only divide sizes by the result.
+/// Returns true if the nodes of the input use the result, and only as a
+/// divisor.
 static bool isDivisor(const SizeContext &C) {
   bool Divides = false, IsRead = false;
   C.G.forEachUse(C.N, [&](Use U) {
@@ -181,7 +183,7 @@ static bool isDivisor(const SizeContext &C) {
   return Divides && !IsRead;
 }
 
-/// Returns one element of the result of \p Op.
+/// Returns the element that \p Op computes from the elements \p X and \p Y.
 DimId arithmeticElement(SizeContext &C, StringRef Op, unsigned Slot, DimId X,
                         DimId Y) {
   if (Op == op::Mul)
@@ -194,7 +196,8 @@ DimId arithmeticElement(SizeContext &C, StringRef Op, unsigned Slot, DimId X,
   if (Op == op::Maximum) {
     if (C.Table.find(X) == C.Table.find(Y))
       return X;
-    // No size is negative, and rows with a positive number are at least 1.
+    // No size is negative, and a row count with a positive number is at least
+    // 1.
     auto IsAtLeast = [&](DimId Size, int64_t Least) {
       return isOfRows(C, Size) && Least <= (C.Table.number(Size) > 0 ? 1 : 0);
     };
@@ -202,7 +205,8 @@ DimId arithmeticElement(SizeContext &C, StringRef Op, unsigned Slot, DimId X,
       return X;
     if (!C.Table.hasSym(X) && NX != UnknownSize && IsAtLeast(Y, NX))
       return Y;
-    // A number that may still turn out to be the batch keeps its size variable.
+    // Return the size variable of an operand, because its number may still turn
+    // out to be the batch size.
     if (Numbers)
       return NX >= NY ? X : Y;
     DimId D = C.slotFrom(Slot | SizeContext::OpaqueSlot, {X, Y});
@@ -245,7 +249,8 @@ void same(SizeContext &C) {
       C.setValue(Port, *X);
 }
 
-/// Negates numbers only, such as places counted from the end of an axis.
+/// Negates numbers, such as positions counted from the end of an axis. Any
+/// other element becomes an opaque size.
 static void negate(SizeContext &C) {
   Dims X = C.val(0);
   if (!X)
@@ -300,8 +305,9 @@ static void arithmetic(SizeContext &C) {
     return std::pair((*C.val(0))[X->size() == 1 ? 0 : I],
                      (*C.val(1))[Y->size() == 1 ? 0 : I]);
   };
-  // Without rows, Maximum(rows, 1) is no multiple of them: it is a number,
-  // which must count the rows of all replicas.
+  // If there are no rows, Maximum(rows, 1) is 1, which is no multiple of the
+  // row count. So it is tracked only as a divisor. Any other user needs it as a
+  // number, which must count the rows of all replicas.
   bool IsNumber = C.isOp(op::Maximum) && any_of(seq(Size), [&](size_t I) {
                     return orOne(C, Pair(I).first, Pair(I).second);
                   });
@@ -365,7 +371,8 @@ ReplicationType elementwise(TypeContext &C, ArrayRef<unsigned> Operands) {
 /// Infers the type of an op that is linear only in operand \p I.
 ReplicationType linearIn(TypeContext &C, unsigned I) {
   ReplicationType X = C.numeric(I), Y = C.plain(1 - I);
-  // The derivative at zero is not zero.
+  // Zeros in the other operand do not make the result zero: the derivative at 0
+  // need not be 0.
   Y.Zero = false;
   return types::productOf(C, I, X, 1 - I, Y);
 }
@@ -373,7 +380,7 @@ ReplicationType linearIn(TypeContext &C, unsigned I) {
 ReplicationType selectType(TypeContext &C) {
   ReplicationType Cond = C.plain(0);
   ReplicationType Value = types::sumOf(C, {1, 2});
-  // In the older op, a vector selects rows.
+  // In Select, the older op, a condition of rank 1 selects rows.
   bool ByRows = C.isOp(op::Select) && C.rank(0) == 1;
   if (Cond.isVarying() || Value.isVarying())
     return C.varyingLike(Cond.isVarying() ? Cond : Value);
@@ -501,7 +508,7 @@ ReplicationType productOf(TypeContext &C, unsigned I, ReplicationType X,
     Reduce(J, Y);
   }
   int K = X.K + Sign * Y.K;
-  // Zeros divided by zeros are no zeros.
+  // The quotient of zeros and zeros is not zero.
   bool Zero = Sign > 0 ? X.Zero || Y.Zero : X.Zero && !Y.Zero;
   if (X.isPartial() || Y.isPartial()) {
     ReplicationType Result = ReplicationType::partial(K);
@@ -543,7 +550,8 @@ bool passIndices(TypeContext &C) {
   return Any;
 }
 
-/// Types zeros like a tensor that only a gradient of the same replica reads.
+/// Types zeros in the shape of a tensor that only a gradient of the same
+/// replica reads: they keep its mark.
 static bool zerosForGradient(TypeContext &C) {
   bool IsIt = C.operand(0).Indices == LocalIndices::ForGradient;
   if (IsIt)
@@ -558,7 +566,7 @@ static void nonLinear(TypeContext &C) {
   C.setAll(elementwise(C, allOperands(C)));
 }
 
-/// Returns true if the operands are sizes, each compared with an equal one.
+/// Returns true if the operands are sizes that are equal, element by element.
 static bool comparesSame(const TypeContext &C) {
   auto X = C.D.value(C.input(0)), Y = C.D.value(C.input(1));
   return (C.operand(0).Symbolic || C.operand(1).Symbolic) && C.isSize(0) &&
@@ -570,8 +578,9 @@ static bool comparesSame(const TypeContext &C) {
          });
 }
 
-/// Handles local sizes that are smaller than the global ones by the same
-/// factors in both operands: they compare as the global sizes do.
+/// Types a comparison of local sizes. If the sizes in both operands are smaller
+/// than the global ones by the same powers of N, they compare as the global
+/// sizes do. Returns false if they are not.
 static bool comparesSizes(TypeContext &C) {
   if (C.numData() != 2 || !C.operand(0).Symbolic || !C.operand(1).Symbolic)
     return false;
@@ -616,7 +625,7 @@ static void mul(TypeContext &C) {
 }
 
 static void div(TypeContext &C) {
-  // Integers are rounded, which is not linear.
+  // Integer division rounds, which is not linear.
   if (unsigned Type = C.G.outputType(C.N, 0);
       Type != DT_INVALID && !isFloating(Type))
     return C.setAll(elementwise(C, {0, 1}));
@@ -639,7 +648,8 @@ static bool castIndices(TypeContext &C) {
     return Type == DT_INT32 || Type == DT_INT64;
   };
   ReplicationType X = C.operand(0);
-  // A cast of a value, or of a row looked up by it, is a function of it.
+  // A cast is a function of each value, so it may convert values to any type.
+  // Row numbers must stay integers.
   bool OfValues = X.Indices == LocalIndices::HitValues ||
                   X.Indices == LocalIndices::Distinct ||
                   X.Indices == LocalIndices::EntryValues;

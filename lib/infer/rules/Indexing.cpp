@@ -17,9 +17,10 @@ namespace graft {
 
 namespace sizes {
 
-/// If a Where lists the positions in operand \p I, unifies \p Sizes, those of
-/// the tensor they index, with those of the operand of the Where if the numbers
-/// are equal. Then the positions of a replica are in its own rows.
+/// If a Where lists the positions in operand \p I, unifies \p Sizes with the
+/// sizes of the operand of that Where if their numbers are equal. \p Sizes are
+/// the sizes of the tensor that the positions index. Then the positions of a
+/// replica are in its own rows.
 static void likeListed(SizeContext &C, unsigned I, ArrayRef<DimId> Sizes) {
   const Graph &G = C.G;
   auto Passes = [&](NodeId N) {
@@ -62,7 +63,8 @@ static void gather(SizeContext &C) {
   C.setShape(0, List);
 }
 
-/// The last axis of the indices selects an element; the others are kept.
+/// Infers the shape of a GatherNd: the last axis of the indices selects an
+/// element or a slice, the other axes are kept.
 static void gatherNd(SizeContext &C) {
   Dims X = C.in(0), Index = C.in(1);
   if (X)
@@ -78,8 +80,9 @@ static void gatherNd(SizeContext &C) {
 }
 
 /// Unifies the sizes of operand \p Rows, which the indices in operand \p Index
-/// scatter into a tensor of sizes \p Into: those of the indices without the
-/// last axis, then those of the tensor along the axes that no index selects.
+/// scatter into a tensor of shape \p Into. Its first sizes are those of the
+/// indices without the last axis. The others are the sizes of Into along the
+/// axes that no index selects.
 static void scatterRows(SizeContext &C, Dims Into, unsigned Index,
                         unsigned Rows) {
   Dims At = C.in(Index), From = C.in(Rows);
@@ -168,9 +171,10 @@ static void gather(SizeContext &C) {
 
 namespace {
 
-/// Infers the type of rows that a group of nodes gathers from all replicas; no
-/// node of it proves that alone. In a graph with loops, the type of the source
-/// may still change, and this rule would not be asked again.
+/// Infers the type of rows that several nodes together gather from all replicas
+/// (lengthGatherSource). No single node proves the type, so the rule reads the
+/// type of their source. In a graph with loops, the type of the source may
+/// still change, and the rule would not run again.
 ReplicationType gatherByLengths(TypeContext &C) {
   Endpoint Source = lengthGatherSource(C.G, C.N);
   if (Source.Node == NoNode || C.hasLoops())
@@ -183,7 +187,8 @@ ReplicationType gatherByLengths(TypeContext &C) {
              : C.varying("gathers a value that is not split along its axis");
 }
 
-/// Types rows of a table; with batch_dims, of a table per row of the indices.
+/// Infers the type of rows looked up in a table. With batch_dims, each row of
+/// the indices has a table of its own.
 ReplicationType gatherType(TypeContext &C) {
   ReplicationType Table = C.numeric(0), Index = C.plain(1);
   if (Table.isVarying() || Index.isVarying())
@@ -213,7 +218,7 @@ ReplicationType gatherType(TypeContext &C) {
   if (Index.isReplicated()) {
     if (!Table.isSharded())
       return Table;
-    // The indices select columns of the rows.
+    // Replicated indices must not select along the batch axis of the table.
     if (Axis < 0 || Axis == Table.Axis || RankOfIndex < 0)
       return C.varying("looks up rows in a per-replica shard");
     int Shift = Axis < Table.Axis ? RankOfIndex - 1 : 0;
@@ -241,7 +246,8 @@ ReplicationType gatherNdType(TypeContext &C) {
              : C.varying("has indices that are split along their last axis");
 }
 
-/// Infers the type of a sum into a tensor of the same size on all replicas.
+/// Infers the type of a ScatterNd into a tensor whose size is equal on all
+/// replicas.
 ReplicationType scatterNdType(TypeContext &C) {
   ReplicationType Index = C.plain(0), X = C.numeric(1);
   if (X.isVarying() || Index.isVarying())
@@ -253,7 +259,7 @@ ReplicationType scatterNdType(TypeContext &C) {
   if (!X.isSharded() || !Index.isSharded() || X.Axis != Index.Axis ||
       Index.Axis + 1 >= C.rank(0))
     return C.varying("scatters rows by the indices of other rows");
-  // A sum of bools is true where one of them is.
+  // ScatterNd combines bools by a logical or.
   switch (C.G.outputType(C.out())) {
   case DT_BOOL:
     return ReplicationType::partial(0, Combine::Or);
@@ -264,8 +270,9 @@ ReplicationType scatterNdType(TypeContext &C) {
   }
 }
 
-/// Infers the type of a tensor with some elements replaced. It stays sharded
-/// along an axis behind those that the indices select, or needs all rows.
+/// Infers the type of a tensor with some elements replaced. The tensor stays
+/// sharded if its batch axis follows the axes that the indices select.
+/// Otherwise the op needs the rows of all replicas.
 ReplicationType tensorScatterType(TypeContext &C) {
   auto Index = C.shape(1);
   int64_t Depth = Index && !Index->empty() && C.D.table().isKnown(Index->back())
@@ -303,13 +310,13 @@ ReplicationType unsortedSegmentType(TypeContext &C, Combine Op) {
   }
   if (!X.isSharded() || X.Axis != Ids.Axis || !Fixed)
     return C.varying("sums rows by row indices of one replica");
-  // An empty segment has the neutral element of the operation.
+  // A segment that is empty on a replica has the neutral element there.
   return ReplicationType::partial(Sum ? X.K : 0, Op);
 }
 
 ReplicationType oneHotType(TypeContext &C) {
   ReplicationType X = C.plain(0);
-  // The new axis is the last one, and its size must not be local.
+  // The depth and the on and off values must be equal on all replicas.
   for (unsigned I = 1; I < C.numData(); ++I)
     if (ReplicationType Y = C.plain(I);
         !Y.isReplicated() || C.operand(I).Symbolic)

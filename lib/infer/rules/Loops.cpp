@@ -2,14 +2,14 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The shape of a tensor array or a stack is that of its elements, kept at the
-// node that makes it. If elements may have several sizes, each reader has its
-// own. Loop counters have no tracked value, because each iteration changes
-// them.
+// The node that makes a TensorArray or a stack has the shape of its elements.
+// If the elements may differ in size, each node that reads one gets fresh size
+// variables. Loop counters have no tracked value, because each iteration
+// changes them.
 //
-// An array or a stack has one type for its elements
-// (lib/infer/types/LoopTypes.cpp). The type of the flow of an array says
-// whether all replicas took the same path to it.
+// All elements of an array or a stack have the same type
+// (lib/infer/types/LoopTypes.cpp). The flow of an array is Varying if replicas
+// may have accessed it differently.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ static NodeId handle(SizeContext &C) {
 }
 
 static void setElement(SizeContext &C, NodeId Of, ArrayRef<DimId> List) {
-  // The gradient of an array declares what the array does.
+  // A gradient array is declared by the TensorArrayV3 of its array.
   NodeId Made = Of, Next = Of;
   for (; Next != NoNode && !C.G.isOp(Made, op::TensorArrayV3);
        Next = C.G.node(Made).NumData > 0 ? C.Loops->handleOf(C.G.input(Made, 0))
@@ -47,7 +47,7 @@ static std::optional<DimList> element(SizeContext &C) {
   return C.element(handle(C));
 }
 
-/// Gives output 0 the size \p First, then those of an element, \p Rest.
+/// Gives output 0 the size \p First, followed by the sizes \p Rest.
 static void setRows(SizeContext &C, DimId First, llvm::ArrayRef<DimId> Rest) {
   DimList List{First};
   List.append(Rest.begin(), Rest.end());
@@ -80,7 +80,7 @@ static void push(SizeContext &C) {
     return;
   if (Dims X = C.in(1))
     setElement(C, Of, *X);
-  // More than one push: not the same integers each time.
+  // Several pushes may push different integers, so none are tracked.
   auto Pushes = count_if(C.Loops->usersOf(Of), [&](NodeId User) {
     return C.G.isOp(User, op::StackPushV2);
   });
@@ -107,8 +107,8 @@ static void pop(SizeContext &C) {
 static void arraySize(SizeContext &C) {
   C.setShape(0, {});
   setHeld(C);
-  // The array has an element per iteration of a loop. All replicas run equally
-  // many iterations, or the types say that they do not.
+  // The array has an element per iteration of a loop. If replicas may run
+  // different numbers of iterations, the types show it.
   if (!C.Known.value({C.N, 0}) && !C.Loops->givesInside(C.N))
     C.setShared();
 }
@@ -167,7 +167,8 @@ ReplicationType flowOf(const TypeContext &C) {
   return C.operand(C.numData() - 1);
 }
 
-/// Returns the type of the place in operand \p I: Varying if replicas differ.
+/// Returns the type of the element index in operand \p I; Varying if replicas
+/// may access different elements.
 ReplicationType placeOf(TypeContext &C, unsigned I) {
   ReplicationType Index = C.plain(I), Flow = flowOf(C);
   if (Flow.isVarying() || Index.isVarying())
@@ -182,8 +183,9 @@ ReplicationType elementOf(TypeContext &C) {
   return Element ? *Element : C.varying("uses an unknown TensorArray or stack");
 }
 
-/// Writes \p X along its axis 0 to the array, at places of type \p Index. With
-/// \p DropsAxis an element has an axis less than X.
+/// Types a write of the slices of \p X along axis 0 to elements of the array.
+/// \p Index is the type of the element indices. With \p DropsAxis, an element
+/// has one axis less than X.
 void spread(TypeContext &C, ReplicationType X, ReplicationType Index,
             bool DropsAxis) {
   if (Index.isVarying())
@@ -204,9 +206,9 @@ static bool isElementReady(const TypeContext &C) {
   return C.handle() == NoNode || C.element(C.handle());
 }
 
-/// Makes or closes an array or a stack.
+/// Types an op that makes or closes an array or a stack.
 static void localHandle(TypeContext &C) {
-  // Users read the number of its elements without an edge.
+  // Wake the nodes that read the number of elements, to which no edge leads.
   C.wakeUsers(C.N);
   bool HasFlow = C.opName().starts_with(op::TensorArrayGrad);
   ReplicationType Flow = HasFlow ? C.operand(1) : ReplicationType::replicated();
@@ -259,9 +261,9 @@ static void arrayConcat(TypeContext &C) {
   C.set(1, X.isVarying() ? X : ReplicationType::replicated());
 }
 
-/// Infers the type of the size of an array. If all replicas write the same
-/// places in the same iterations, an array that grew is as large as in the
-/// single-device step, provided that its initial size is.
+/// Infers the type of the size of an array. An array that grew has its size in
+/// the single-device step on two conditions: all replicas write the same
+/// elements in the same iterations, and its initial size is the global one.
 static void arraySize(TypeContext &C) {
   ReplicationType X = flowOf(C);
   NodeId Made = C.maker();

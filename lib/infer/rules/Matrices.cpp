@@ -14,7 +14,8 @@ namespace graft {
 
 namespace sizes {
 
-/// MatrixDiag: the matrices are square if no operand says otherwise.
+/// Infers the shape of a MatrixDiag. Its matrices are square unless k, num_rows
+/// or num_cols (operands 1 to 3) say otherwise.
 static void diagonal(SizeContext &C) {
   Dims X = C.in(0);
   if (!X || X->empty() || mixedAxes(C.G, C.N) != 1)

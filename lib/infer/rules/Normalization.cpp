@@ -35,7 +35,8 @@ static void batchNormGrad(SizeContext &C) {
     C.setShape(Port, *S);
 }
 
-/// Dense labels, which are rows too, are broadcast with the logits.
+/// Infers the shapes of a loss per row and of the gradient of the logits. Dense
+/// labels are broadcast with the logits.
 template <bool Sparse> static void crossEntropy(SizeContext &C) {
   Dims X = C.in(0), L = C.in(1);
   if (!X || X->size() != 2)
@@ -53,8 +54,9 @@ template <bool Sparse> static void crossEntropy(SizeContext &C) {
 
 namespace {
 
-/// Returns true if the batch axis is the channel axis of a batch norm, as in a
-/// layer norm that is made of one: each row has its own statistics.
+/// Returns true if the batch axis is the channel axis of a batch norm. A layer
+/// norm that is computed by a batch norm is an example: each row has its own
+/// statistics.
 bool rowsAreChannels(const TypeContext &C, const ReplicationType &X,
                      ArrayRef<ReplicationType> PerChannel) {
   int Rank = C.rank(C.input(C.opName().contains("Grad") ? 1 : 0));
@@ -65,14 +67,15 @@ bool rowsAreChannels(const TypeContext &C, const ReplicationType &X,
          });
 }
 
-/// Returns true if operand \p I is one row that is broadcast.
+/// Returns true if operand \p I is a matrix with a single row, which is
+/// broadcast.
 bool isOneRow(const TypeContext &C, unsigned I) {
   auto Shape = C.shape(I);
   return Shape && Shape->size() == 2 && C.D.table().isOne(Shape->front());
 }
 
-/// Returns true if operand \p I of a gradient is the output of its batch norm
-/// that was kept for it.
+/// Returns true if operand \p I of a batch norm gradient is the output that the
+/// forward op kept for it in training.
 bool isKept(const TypeContext &C, unsigned I) {
   auto Value = [&](Endpoint E) {
     while (C.G.isOp(E.Node, op::Identity))
@@ -146,7 +149,8 @@ static void batchNormGrad(TypeContext &C) {
   bool Training = C.G.boolAttr(C.N, "is_training").value_or(true);
   ReplicationType Dy = C.numeric(0), X = C.plain(1);
   SmallVector<ReplicationType, 3> PerChannel{C.plain(2)};
-  // Statistics of the whole batch, unless the forward op kept them in training.
+  // Statistics must be those of the whole batch, unless the forward op kept
+  // them in training.
   for (unsigned I = 3; I < 5; ++I)
     if (!Training || !isKept(C, I))
       PerChannel.push_back(C.plain(I));
@@ -167,7 +171,7 @@ static void batchNormGrad(TypeContext &C) {
   } else if (SameAxis && C.D.isUneven(C.input(1), X.Axis)) {
     C.setAll(C.varying("normalizes a data-dependent number of rows"));
   } else if (SameAxis && X.Axis == 0 && all_of(PerChannel, IsReplicated)) {
-    // The mean of the gradient is that of one replica's rows.
+    // The op takes the mean of the gradient over one replica's rows only.
     if (Training && !(C.Assumes & AssumesLocalBatchNorm))
       C.assume(AssumesLocalBatchNorm);
     C.set(0, ReplicationType::sharded(0, Dy.K));

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Ops that may exist only once in a step: summaries, prints, files, Python
-// functions, and ops with a state that the registry does not tell (isOnceOp).
+// functions, and ops whose state the op registry does not show (isOnceOp).
 //
 //===----------------------------------------------------------------------===//
 

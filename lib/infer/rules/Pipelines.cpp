@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Data sets, and the iterators and caches over them. A pipeline is made once:
-// it reads global values, and so does each replica that takes its elements,
-// however these are distributed (Sources.cpp).
+// Data sets, and the iterators and caches over them. A pipeline is unreplicated
+// and reads global values. Sources.cpp has the rules for its elements, however
+// these are distributed to replicas.
 //
 //===----------------------------------------------------------------------===//
 

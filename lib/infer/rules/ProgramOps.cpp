@@ -21,15 +21,15 @@ namespace graft {
 
 namespace sizes {
 
-/// Returns the axis along which replicas have parts; none if \p X has no such
-/// axis.
+/// Returns the axis along which replicas have shards; none if \p X does not
+/// have this axis.
 static std::optional<unsigned> splitAxis(SizeContext &C, Dims X) {
   int64_t Axis = C.intAttr("axis").value_or(0);
   return X && Axis >= 0 ? axisIn(Axis, int64_t(X->size())) : std::nullopt;
 }
 
-/// Says that \p Size is N^\p Power times \p From, which is \p S, unless the
-/// exponent overflows.
+/// Assigns N^\p Power times \p From to \p Size, unless the exponent overflows.
+/// \p S is the symbol of From.
 static void assignTimes(SizeContext &C, DimId Size, DimId From, Sym S,
                         int64_t Power) {
   if (int64_t R; !AddOverflow<int64_t>(S.R, Power, R) && isInt<8>(R)) {
@@ -49,13 +49,13 @@ static void toReplicas(SizeContext &C) {
   int64_t Number = C.Table.number(Old);
   Endpoint Input = C.Inputs[0];
   if (C.G.node(Input.Node).Kind == Inserted::Definition) {
-    // The indices of the replicas are no rows.
+    // The operand holds the indices of the replicas, which are no rows.
     int64_t Replicas = C.options().Unpatched ? 1 : C.options().Replicas;
     if (Number != UnknownSize && Number % Replicas == 0)
       C.assignNumber(New, Number / Replicas);
   } else {
-    // Take the number only if the feed is defined by it, not if a fact gives
-    // it.
+    // Take the number only if the definition of the feed states it, not if a
+    // fact implies it.
     if (C.isFixed(Old))
       C.assignNumber(New, Number);
     if (auto All = C.Table.sym(Old);
@@ -84,8 +84,8 @@ static void gatherReplicas(SizeContext &C) {
   DimList List(X->begin(), X->end());
   DimId Old = List[*Axis], New = C.slot(0);
   int64_t Number = C.Table.number(Old);
-  // The number of a batch size is that of all replicas already, unless each has
-  // a batch of its own.
+  // The number of a batch size already counts the rows of all replicas, unless
+  // each replica reads a batch of its own.
   auto S = C.Table.sym(Old);
   bool IsOfAll =
       C.options().Unpatched || (S && S->isLocal() && !C.hasOwnRows());
@@ -105,9 +105,9 @@ static void fromReplicas(SizeContext &C) {
     C.passShape(0, C.inRun(0));
 }
 
-/// Relates \p Old, a size of the single-device step, with \p New, the share of
-/// one replica. An unknown Old makes New follow the rows of a replica. If New
-/// is known to be such rows, Old is N times as many.
+/// Relates \p Old, a size of the single-device step, to \p New, the share of
+/// one replica. If Old is unknown, New is marked as a size that follows the
+/// rows of a replica. If New is known to count such rows, Old is N times New.
 static void share(SizeContext &C, DimId Old, DimId New) {
   if (!C.Table.hasSym(Old) && C.Table.number(Old) == UnknownSize &&
       !C.Table.followsRows(Old) &&
@@ -119,8 +119,8 @@ static void share(SizeContext &C, DimId Old, DimId New) {
     C.assign(Old, {Own->C, 1, 1, Own->Rows}, New);
 }
 
-/// Multiplies sizes by powers of N. Their numbers, which are already those of
-/// the single-device step, stay.
+/// Multiplies sizes by powers of N. Their numbers do not change, because they
+/// are already those of the single-device step.
 static void scaledSizes(SizeContext &C) {
   Dims X = C.val(0);
   auto Powers = C.intListAttr(PowersAttr);
@@ -145,7 +145,7 @@ static void scaledSizes(SizeContext &C) {
   C.setValue(0, List);
 }
 
-/// A sum over the replicas has the shape of the values that they put.
+/// Gives the sum of an accumulator the shape of the values that replicas put.
 static void accumulated(SizeContext &C) {
   NodeId Put = putOf(C.G, C.N);
   Dims X = Put == NoNode ? Dims() : C.Known.shape(C.G.input(Put, 2));
@@ -157,7 +157,8 @@ static void accumulated(SizeContext &C) {
 
 namespace values {
 
-/// A value combined over replicas is no local size, but may be one of the step.
+/// Tracks a value that is combined over replicas. It is no local size, but may
+/// be a size of the single-device step.
 static void fromReplicas(SizeContext &C) {
   auto Combine = C.stringAttr(CombineAttr);
   if (Combine == StringRef(combine::Pick))
@@ -170,14 +171,14 @@ static void fromReplicas(SizeContext &C) {
 
 namespace {
 
-/// Returns the axis of the node, or MaxRank, which no value has, if it is
-/// invalid.
+/// Returns the axis of the node. If it is invalid, returns MaxRank, which no
+/// tensor has as an axis.
 int axisOf(const TypeContext &C) {
   int64_t Axis = C.intAttr("axis").value_or(0);
   return Axis >= 0 && Axis < MaxRank ? static_cast<int>(Axis) : MaxRank;
 }
 
-/// Clamps a power of N of an attribute; one that is too large stays too large.
+/// Clamps a power of N in an attribute. A power above MaxPower stays above it.
 int clampPower(int64_t Power) {
   constexpr int64_t TooLarge = 2 * ReplicationType::MaxPower + 2;
   return static_cast<int>(std::clamp(Power, -TooLarge, TooLarge));
@@ -194,8 +195,8 @@ ReplicationType termOf(TypeContext &C, bool Gathers) {
     Assumed = C.intAttr(AssumedAttr);
   if (!Assumed)
     return C.number(0);
-  // The sum of any values has the assumed scale, and in a lowered graph a
-  // _Scale follows. So have the rows of all replicas.
+  // The sum over replicas has the assumed scale, whatever its terms are. In a
+  // lowered graph, a _Scale follows. The same holds for gathered rows.
   C.assume(AssumesReduction);
   int K = clampPower(*Assumed);
   return Gathers ? ReplicationType::sharded(axisOf(C), K)
@@ -223,7 +224,8 @@ ReplicationType combinedType(TypeContext &C, ReplicationType X,
     Result.Zero = X.Zero;
     return Result;
   };
-  // N equal terms are a sum, too.
+  // The sum of a replicated value has N equal terms, so the exponent grows by
+  // 1.
   if (X.isReplicated() && Combine == combine::Sum)
     return Replicated(X.K + 1 + Power);
   if (X.isPartial() && Combine == combineName(X.Op))
@@ -314,7 +316,8 @@ static void scale(TypeContext &C) {
     X = C.varyingLike(X);
   else
     X.setPower(X.Zero ? 0 : X.K + powerOf(C));
-  // The share of a size is a local size: symbolic instead of scaled.
+  // The share that a replica has of a size is a local size: make it symbolic
+  // instead of scaled.
   auto Powers =
       X.isReplicated() && X.K != 0 ? C.Types.sizePowers(C.out()) : std::nullopt;
   if (Powers && !Powers->empty() &&

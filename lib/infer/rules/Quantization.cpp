@@ -2,10 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// QuantizeAndDequantize rounds to as many values in a range as some bits have.
-// The range is given or that of the tensor; with `axis` each slice along it has
-// a range (array_ops.cc, quantize_and_dequantize_op.cc). Its gradient is the
-// incoming one.
+// QuantizeAndDequantize rounds each element to a value in a range that a number
+// of bits can represent. The node states the range, or it is the range of the
+// tensor. With `axis`, each slice along that axis has a range of its own
+// (array_ops.cc, quantize_and_dequantize_op.cc). The gradient is the incoming
+// gradient.
 //
 // A quantized tensor consists of integers and the range that they stand for.
 //
@@ -19,7 +20,8 @@ namespace graft {
 
 namespace sizes {
 
-/// Only output 0 has rows, those of operand 0; a range has none.
+/// Relates the rows of output 0 to those of operand 0. The other outputs are
+/// ranges, which have no rows.
 static void rowsOfFirst(SizeContext &C) {
   if (Dims X = C.in(0), Y = C.out(0); X && Y && !C.flag("transpose_a"))
     C.sameRows(*X, *Y, 1);
@@ -48,7 +50,8 @@ static void quantize(TypeContext &C) {
 /// Infers the types of quantized rows and of their range, which follows from
 /// the ranges of the operands alone.
 static void ranged(TypeContext &C) {
-  // There is a range for each row, or operand 0 has no rows along axis 0.
+  // With `axis` 0 each row has a range. With `transpose_a` axis 0 is not the
+  // batch axis.
   if (C.intAttr("axis").value_or(-1) == 0 || C.flag("transpose_a"))
     return whole(C);
   perExample(C);

@@ -4,11 +4,11 @@
 //
 // Random ops.
 //
-// A sample with a row per example is equal in distribution to the rows of the
-// single-device sample if replicas draw from different streams. Stateful ops
-// do; functions of a seed do if each replica has a seed of its own. Without
-// such rows a function of a seed gives the global value, and any other sample
-// differs from replica to replica.
+// A sample with a row per example has the distribution of the single-device
+// sample if replicas draw from different streams. Stateful ops always do.
+// Functions of a seed do if each replica has a seed of its own. For a sample
+// without a row per example, a function of a seed returns the global value. Any
+// other op draws a different sample on each replica.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,8 +37,9 @@ static void rowsThenSize(SizeContext &C) {
 
 } // namespace sizes
 
-/// Returns the concatenation order of sampled rows. They are interchangeable,
-/// so they have the order of the tensor whose sizes they take.
+/// Returns the concatenation order of sampled rows. Sampled rows are
+/// interchangeable, so they have the order of the tensor whose shape the op
+/// reads.
 static uint32_t orderDrawn(const TypeContext &C, int Sizes, int Axis) {
   if (Sizes < 0)
     return ReplicationType::InOrder;
@@ -58,7 +59,7 @@ static ReplicationType drawType(TypeContext &C) {
   bool AllTrue = true, OwnSeed = Of.Seed < 0 || C.D.replicas() == 1;
   for (unsigned I = 0; I < C.numData(); ++I) {
     int Index = static_cast<int>(I);
-    // A shape has the sizes of one replica.
+    // The shape operand may hold the sizes of one replica.
     if (Index == Of.Sizes) {
       ReplicationType Sizes = C.operand(I);
       if (Sizes.isVarying() && Axis < 0)

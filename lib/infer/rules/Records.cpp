@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Ops that make rows of serialized records, and lookups in tables by key. Each
-// works on one record or key at a time, except where it numbers rows.
+// op works on one record or key at a time, unless it numbers rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,13 +17,13 @@ namespace graft {
 
 namespace sizes {
 
-/// Decoding adds an axis, the same for all records.
+/// Adds the axis of a decoded record, whose size is equal for all records.
 static void decode(SizeContext &C) {
   Dims X = C.in(0);
   if (!X)
     return;
   DimList List(X->begin(), X->end());
-  // If there may be no records, it may make no such axis.
+  // If there are no records, the op may leave this axis out.
   if (any_of(List, [&](DimId D) { return C.Table.isRagged(D); }))
     return;
   auto Hints = C.shapeListAttr("_output_shapes");
@@ -80,7 +80,8 @@ static void parseExample(TypeContext &C) {
   }
 }
 
-/// All records have one length, which is not known if there are none.
+/// Types a decoder of records of equal length. A replica without records does
+/// not know that length.
 static void decode(TypeContext &C) {
   perExample(C);
   ReplicationType X = C.result(0);
@@ -88,7 +89,7 @@ static void decode(TypeContext &C) {
     C.setAll(C.varying("decodes a data-dependent number of records"));
 }
 
-/// All replicas read the same table, and none changes it.
+/// Types a lookup: all replicas read the same table, and none changes it.
 static void lookup(TypeContext &C) {
   if (ReplicationType Default = C.plain(2); !Default.isReplicated())
     return C.setAll(Default.isVarying()

@@ -22,7 +22,7 @@ static void reduction(SizeContext &C) {
     return;
   bool Keep = C.flag("keep_dims");
   if (!Axes) {
-    // The rank is known even where the axes are not.
+    // With keep_dims, the rank is known even if the axes are not.
     DimList List;
     for (size_t I = 0; Keep && I < X->size(); ++I)
       List.push_back(C.slot(I));
@@ -63,7 +63,8 @@ static void reverseSequence(SizeContext &C) {
   if (!At || !Lengths || Lengths->size() != 1)
     return;
   DimId Rows = (*X)[*At];
-  // In the input they are equal, even if their number is not known.
+  // In the input, there is a length for each row, even if the number of rows is
+  // not known.
   if (C.options().Unpatched ||
       (C.Table.hasSym(Rows) && C.Table.hasSym(Lengths->front())))
     C.same(Rows, Lengths->front());
@@ -95,7 +96,8 @@ static void prod(SizeContext &C) {
 }
 
 void shared(SizeContext &C) {
-  // A number that is exchanged differs between replicas.
+  // A number that replicas combine differs between them, so they do not share
+  // it.
   bool IsExchanged = false;
   C.G.forEachUse(C.N, [&](Use U) { IsExchanged |= exchanges(C.G, U.User); });
   if (!IsExchanged)
@@ -106,7 +108,7 @@ void shared(SizeContext &C) {
 
 namespace {
 
-/// Infers the type of a reduction. \p Along gives the type if the operand is
+/// Infers the type of a reduction. \p Along returns the type if the operand is
 /// sharded along a reduced axis. If \p Linear, the operand keeps its scale.
 template <typename Fn>
 ReplicationType reductionType(TypeContext &C, bool Linear, Fn Along) {
@@ -132,7 +134,8 @@ ReplicationType reductionType(TypeContext &C, bool Linear, Fn Along) {
   return X;
 }
 
-/// A reduction other than a sum: \p Op also combines the results of replicas.
+/// Types a reduction other than a sum. \p Op also combines the results of the
+/// replicas.
 void reduceBy(TypeContext &C, Combine Op) {
   C.setAll(reductionType(C, /*Linear=*/false, [&](ReplicationType) {
     return ReplicationType::partial(0, Op);
@@ -180,7 +183,8 @@ static void meanReduction(TypeContext &C) {
     // Shards differ in length, and an empty one has no mean.
     if (C.D.isUneven(C.input(0), X.Axis))
       return C.gathered(0, X);
-    // The mean of a shard; all shards have equally many rows.
+    // All shards have equally many rows, so the mean over the replicas is the
+    // global mean.
     return Linear ? ReplicationType::partial(X.K + 1)
                   : C.varying("rounds the mean of each replica's rows");
   }));

@@ -20,8 +20,9 @@ namespace graft {
 
 namespace sizes {
 
-/// Returns the number of blocks of rows that merging \p From makes one axis:
-/// the product of the sizes before the batch. 0 if the batch is outermost.
+/// Returns the number of blocks of rows in the axis that a merge of \p From
+/// makes: the product of the sizes before the batch axis. Returns 0 if the
+/// batch axis is outermost or the number is not known.
 static int64_t countBlocks(const SizeContext &C, ArrayRef<DimId> From) {
   int64_t Count = 1;
   for (DimId D : From) {
@@ -34,9 +35,9 @@ static int64_t countBlocks(const SizeContext &C, ArrayRef<DimId> From) {
   return 0;
 }
 
-/// Returns the index of the batch in \p To, into which \p Blocks blocks of rows
-/// are split: it follows the sizes that make up the blocks. Without blocks it
-/// is the outermost.
+/// Returns the index of the batch axis in \p To, the sizes into which an axis
+/// with \p Blocks blocks of rows is split. The batch axis follows the sizes
+/// whose product is the number of blocks. Without blocks it is the outermost.
 static std::optional<size_t> findBatch(const SizeContext &C, ArrayRef<DimId> To,
                                        int64_t Blocks) {
   if (Blocks == 0)
@@ -52,10 +53,11 @@ static std::optional<size_t> findBatch(const SizeContext &C, ArrayRef<DimId> To,
   return std::nullopt;
 }
 
-/// Gives \p To, whose product is that of \p From, the symbol of From. The batch
-/// is the outermost factor unless it is known to be in blocks, so the first of
-/// To takes what the others leave. With \p Anywhere, a single To takes all of
-/// From, wherever the batch is.
+/// Assigns a symbol to the batch axis in \p To, whose product is that of \p
+/// From. The symbol is the quotient of that product and the other sizes of To.
+/// The batch axis is the outermost one, unless From is known to consist of
+/// blocks. With \p Anywhere, a single size in To gets the product of From,
+/// wherever the batch axis is in From.
 static void spread(SizeContext &C, ArrayRef<DimId> From, ArrayRef<DimId> To,
                    bool Anywhere = false) {
   bool OfRows = Anywhere && To.size() == 1 ? C.Table.hasSymAny(From)
@@ -68,7 +70,8 @@ static void spread(SizeContext &C, ArrayRef<DimId> From, ArrayRef<DimId> To,
   auto Batch = findBatch(C, To, Blocks);
   if (!Batch)
     return;
-  // Keep a symbol, unless a constant only claims it and there are blocks.
+  // Keep a symbol of the batch axis. With blocks, replace a symbol that a
+  // constant only claims.
   if (auto Is = C.Table.sym(To[*Batch]);
       C.Table.hasSym(To[*Batch]) &&
       (Blocks == 0 || !Is || C.Table.isOfSplit(*Is)))
@@ -138,10 +141,11 @@ static void dropCommon(SizeContext &C, DimList &X, DimList &Y) {
   }
 }
 
-/// Unifies and drops the outermost sizes of \p X and \p Y that are equal in the
-/// single-device step, and then the innermost: as both have equally many
-/// elements, these sizes hold the same ones. Needed only where an unknown size
-/// keeps the lists from being compared. Drops ones in any case.
+/// Drops sizes of 1. Then unifies and drops the outermost sizes of \p X and \p
+/// Y that are equal in the single-device step, and after them the innermost.
+/// Both lists have equally many elements, so equal sizes at the same end hold
+/// the same elements. Lists without unknown sizes are compared as a whole
+/// instead.
 static void matchEnds(SizeContext &C, DimList &X, DimList &Y) {
   auto IsSingle = [&](DimId D) { return C.Table.isOne(D); };
   erase_if(X, IsSingle);
@@ -164,7 +168,8 @@ static void matchEnds(SizeContext &C, DimList &X, DimList &Y) {
     X.pop_back();
     Y.pop_back();
   }
-  // If one unknown size is left in a list, it is the product of the other list.
+  // If an unknown size is all that is left of a list, it is the product of the
+  // other list.
   for (auto [Left, Other] : {std::pair(&X, &Y), std::pair(&Y, &X)})
     if (Left->size() == 1 && IsUnknown(Left->front()))
       if (auto Elements = C.elementsOf(*Other);
@@ -172,14 +177,16 @@ static void matchEnds(SizeContext &C, DimList &X, DimList &Y) {
         C.assignNumber(Left->front(), Elements->C);
 }
 
-/// Finds the runs of dimensions of \p X and \p Y that hold the same elements.
-/// Row-major order makes this unique up to dimensions of size 1.
+/// Finds the runs of axes of \p AllX and \p AllY that hold the same elements,
+/// and relates their sizes. Row-major order makes the runs unique, except for
+/// axes of size 1.
 static void matchGroups(SizeContext &C, ArrayRef<DimId> AllX,
                         ArrayRef<DimId> AllY) {
   DimList X(AllX), Y(AllY);
   matchEnds(C, X, Y);
   dropCommon(C, X, Y);
-  // An unknown first size is what the other sizes leave of the elements.
+  // If only the first size of Y is unknown, it is the product of X divided by
+  // the other sizes of Y.
   auto IsKnown = [&](DimId D) { return C.Table.isKnown(D); };
   if (!X.empty() && !Y.empty() && all_of(X, IsKnown) && !IsKnown(Y.front()) &&
       all_of(ArrayRef(Y).drop_front(), IsKnown))
@@ -240,8 +247,9 @@ static void matchGroups(SizeContext &C, ArrayRef<DimId> AllX,
   }
 }
 
-/// Relates the rows of \p X and \p Y, which have equally many elements. A size
-/// that only claims to be rows is accepted outermost only, as the batch is.
+/// Relates the row counts of \p X and \p Y, which have equally many elements. A
+/// size that only claims to count rows is accepted as the outermost one only,
+/// where the batch axis is.
 static void sameElements(SizeContext &C, ArrayRef<DimId> X, ArrayRef<DimId> Y) {
   auto IsSame = [&](DimId Mine, DimId Its) {
     auto S = C.Table.sym(Mine);
@@ -267,10 +275,10 @@ static void sameElements(SizeContext &C, ArrayRef<DimId> X, ArrayRef<DimId> Y) {
     C.relate(*Mine, *Its);
 }
 
-/// Returns the power of N by which the size at \p Wild of \p List, the rest
-/// that the other sizes leave of \p X, is larger in the single-device step. All
-/// replicas have equally many elements, so the rest is equal on all of them, or
-/// the op fails on all of them.
+/// Returns the power of N by which the size at \p Wild of \p List is larger in
+/// the single-device step. That size is the quotient of the elements of \p X
+/// and the other sizes. All replicas have equally many elements, so the
+/// quotient is equal on all of them, or the op fails on all of them.
 static std::optional<int> powerLeft(const SizeContext &C, ArrayRef<DimId> X,
                                     ArrayRef<DimId> List, int Wild) {
   int Power = 0;
@@ -294,9 +302,9 @@ static bool mayBeShared(const SizeContext &C, DimId Size) {
   return Number == UnknownSize || Number % C.Known.replicas() == 0;
 }
 
-/// Returns true if the rest that \p List leaves of \p X for the size at \p Wild
-/// is a whole number for every number of local rows: unknown sizes are on both
-/// sides, and numbers divide.
+/// Returns true if the size at \p Wild of \p List is an integer for every
+/// number of local rows. That size is the quotient of the elements of \p X and
+/// the other sizes. Unknown sizes must cancel out, and numbers must divide.
 static bool leavesWhole(const SizeContext &C, ArrayRef<DimId> X,
                         ArrayRef<DimId> List, int Wild) {
   DimList Others(List.begin(), List.end());
@@ -338,9 +346,9 @@ static void requireElements(SizeContext &C, ArrayRef<DimId> X,
               "reshapes to another number of elements than a replica has");
 }
 
-/// Gives the size at \p Wild of \p List its number if all others and those of
-/// \p X have one. Then the order of the elements tells which of them is the
-/// batch, before the symbol of the rest is known.
+/// Assigns the size at \p Wild of \p List its number if all other sizes and
+/// those of \p X have one. Then matchGroups() finds the batch axis by the order
+/// of the elements, before that size has a symbol.
 static bool fillNumber(SizeContext &C, ArrayRef<DimId> X, ArrayRef<DimId> List,
                        int Wild) {
   int64_t All = 1, Rest = 1;
@@ -360,10 +368,10 @@ static bool fillNumber(SizeContext &C, ArrayRef<DimId> X, ArrayRef<DimId> List,
   return true;
 }
 
-/// Unifies 8 with the rows of [steps * rows, ...] in a reshape to [-1, 8, ...]
+/// Unifies 8 with the rows in a reshape of [steps * rows, ...] to [-1, 8, ...]
 /// if there are 8 rows. The gradient of a reshape has this form if only the
-/// number of steps is unknown. As a mere number, 8 would ask for groups of 8 on
-/// each replica. The value is the same, and the types check the place of the
+/// number of steps is unknown. As a mere number, 8 would make groups of 8 rows
+/// on each replica. The value is the same, and the types check the place of the
 /// rows.
 static void matchSteps(SizeContext &C, ArrayRef<DimId> X, ArrayRef<DimId> List,
                        int Wild) {
@@ -425,8 +433,8 @@ static void reshape(SizeContext &C) {
              (Wild == 0 ||
               (!C.options().Unpatched && leavesWhole(C, *C.in(0), List, Wild))))
       C.Table.markRows(Size);
-    // If the batch is on one side only, or in another power, the number of the
-    // single-device step is not that of a replica.
+    // If only one side has the batch size, or the sides have different powers
+    // of it, the number of the single-device step is not that of a replica.
     bool OfRows = C.Table.hasSymAny(*C.in(0)) || C.Table.hasSymAny(List);
     if (!OfRows || C.options().Unpatched || C.Table.isSame(Size) ||
         C.Table.isKnown(Size))
@@ -499,8 +507,8 @@ static void tile(SizeContext &C) {
   for (size_t I = 0; I < X->size(); ++I)
     List.push_back(C.product(I, (*C.in(0))[I], (*C.val(1))[I]));
   C.setShape(0, List);
-  // If a number of rows is tiled to those of the batch, the repeat count
-  // follows the batch size.
+  // If a fixed number of rows is tiled to the rows of the batch, the repeat
+  // count follows the batch size.
   if (!C.options().Unpatched)
     return;
   for (size_t I = 0; I < List.size(); ++I) {
@@ -567,8 +575,9 @@ static void fill(SizeContext &C) {
 
 namespace {
 
-/// Returns true if axis \p Axis of \p Out merges that of \p In with some axes
-/// after it, whose sizes need not be known: all other axes are equal.
+/// Returns true if axis \p Axis of \p Out merges this axis of \p In with some
+/// axes after it. The merged sizes need not be known, but all other axes must
+/// be equal.
 bool mergesRows(const TypeContext &C, ArrayRef<DimId> In, ArrayRef<DimId> Out,
                 unsigned Axis) {
   if (In.size() < Out.size() || Axis >= Out.size() ||
@@ -583,8 +592,8 @@ bool mergesRows(const TypeContext &C, ArrayRef<DimId> In, ArrayRef<DimId> Out,
          all_of(zip(In.take_back(After), Out.take_back(After)), IsSame);
 }
 
-/// Returns true if the Reshape at hand gives a sum over unknown broadcast axes
-/// the shape of the operand that was broadcast, with the rows \p Rows.
+/// Returns true if the Reshape at hand restores the shape of a broadcast
+/// operand with \p Rows rows, after a sum over the unknown broadcast axes.
 bool restoresAxes(const TypeContext &C, DimId Rows) {
   NodeId Sum = C.input(0).Node;
   while (C.G.isOp(Sum, op::Identity) || C.G.isOp(Sum, ScaleOp))
@@ -609,7 +618,8 @@ bool dropsOnlyRow(const TypeContext &C, unsigned Axis) {
   return C.D.mayBeOneRow((*Shape)[Axis]);
 }
 
-/// A product of sizes: that of the known ones, and the others, sorted.
+/// A product of sizes: the product of the known ones, and the unknown ones,
+/// sorted.
 struct Product {
   Sym Known;
   SmallVector<DimId, 4> Others;
@@ -639,7 +649,8 @@ bool haveEqualLeads(const TypeContext &C, ArrayRef<DimId> In,
 }
 
 /// Infers the type of a Reshape that merges axes of known sizes with the rows
-/// after them: blocks of local rows, as if they were concatenated.
+/// after them. The result has blocks of local rows, as if they were
+/// concatenated.
 ///
 ///     [3, b, k] → [3 * b, k]
 std::optional<ReplicationType> joinsBlocks(TypeContext &C, ReplicationType X,
@@ -661,7 +672,7 @@ std::optional<ReplicationType> joinsBlocks(TypeContext &C, ReplicationType X,
     Sym Each = *Rows;
     Each.C /= *Blocks;
     auto All = C.D.table().sym(In[X.Axis]);
-    // Rows that are concatenated already must be whole in each block.
+    // If the rows are already concatenated, each block must have all of them.
     if (X.isJoined() && !(All && *All == Each))
       return std::nullopt;
     ReplicationType Type = ReplicationType::sharded(Axis, X.K);
@@ -673,7 +684,8 @@ std::optional<ReplicationType> joinsBlocks(TypeContext &C, ReplicationType X,
   return std::nullopt;
 }
 
-/// The same for an unknown number of steps.
+/// Infers the type of a Reshape that merges an unknown number of steps with the
+/// rows after them.
 ///
 ///     [t, b, k] → [t * b, k]
 std::optional<ReplicationType> joinsSteps(TypeContext &C, ReplicationType X,
@@ -694,7 +706,7 @@ std::optional<ReplicationType> joinsSteps(TypeContext &C, ReplicationType X,
   return Type;
 }
 
-/// Infers the type of a Reshape that splits such steps again.
+/// Infers the type of a Reshape that splits steps as joinsSteps() merges them.
 std::optional<ReplicationType> splitsSteps(TypeContext &C, ReplicationType X,
                                            ArrayRef<DimId> In,
                                            ArrayRef<DimId> Out) {
@@ -713,7 +725,8 @@ std::optional<ReplicationType> splitsSteps(TypeContext &C, ReplicationType X,
   return Type;
 }
 
-/// Infers the type of a Reshape that splits blocks again.
+/// Infers the type of a Reshape that splits blocks as joinsBlocks() merges
+/// them.
 std::optional<ReplicationType> splitsBlocks(TypeContext &C, ReplicationType X,
                                             ArrayRef<DimId> In,
                                             ArrayRef<DimId> Out) {
@@ -737,8 +750,8 @@ std::optional<ReplicationType> splitsBlocks(TypeContext &C, ReplicationType X,
 }
 
 /// Infers where a Reshape, Transpose, Squeeze or ExpandDims moves the batch
-/// axis. Rows stay whole if the sizes before the axis are the same on both
-/// sides.
+/// axis. Rows stay whole if the sizes before the batch axis have equal products
+/// in the operand and in the result.
 ReplicationType relayoutType(TypeContext &C) {
   ReplicationType X = C.operand(0);
   if (X.isVarying())
@@ -779,8 +792,8 @@ ReplicationType relayoutType(TypeContext &C) {
     return Moved(static_cast<int>(find(*Perm, X.Axis) - Perm->begin()));
   }
   int Axis = C.D.batchAxis(C.out());
-  // A concatenated row that is split, or merged with others, has no known
-  // order.
+  // If concatenated rows are split or merged with others, their order is not
+  // known.
   auto Regrouped = [&](int Axis) {
     ReplicationType Rows = Moved(Axis);
     if (!C.isOp(op::Reshape))
@@ -840,7 +853,8 @@ static bool relayoutIndices(TypeContext &C) {
     C.setAll(First, LocalIndices::RowIndices);
     return true;
   }
-  // The elements in order, in a column or not.
+  // Accept only a reshape of accidental hits to a vector or a column, which
+  // keeps the elements in order.
   if (!First.isOfHits() || First.Indices == LocalIndices::HitIndices ||
       !C.isOp(op::Reshape) || !C.operand(1).isTrue())
     return false;

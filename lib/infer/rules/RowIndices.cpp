@@ -15,7 +15,7 @@
 // of that order. The selected rows have an order of their own:
 //
 //     mask = [t, b] → [t * b], rows = [t, b, k] → [t * b, k]: t blocks
-//     Gather(rows, Where(mask)): those of t blocks that this Where selects
+//     Gather(rows, Where(mask)): the rows of t blocks that this Where selects
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,8 +30,8 @@ namespace graft {
 
 namespace sizes {
 
-/// The op Where gives the index of each true element: a row with a column per
-/// axis.
+/// Infers the shape of a Where: a row for each true element, with a column for
+/// each axis.
 static void where(SizeContext &C) {
   Dims X = C.in(0);
   if (!X)
@@ -42,7 +42,8 @@ static void where(SizeContext &C) {
   C.setShape(0, {Rows, C.number(1, int64_t(X->size()))});
 }
 
-/// DynamicPartition: each part gets the rows that are sent to it.
+/// Infers the shapes of a DynamicPartition: each part has the rows that are
+/// sent to it.
 static void parts(SizeContext &C) {
   Dims X = C.in(0), Part = C.in(1);
   if (!X || !Part || X->size() < Part->size())
@@ -80,8 +81,8 @@ bool isRows(const ReplicationType &X, int Axis,
          (X.Order == Order || X.Order == ReplicationType::AnyOrder);
 }
 
-/// Returns the order of the rows of \p X, the type of tensor \p E, as Where
-/// lists them: along the first axis first. None if it is not known.
+/// Returns the order in which Where lists the rows of tensor \p E, which has
+/// type \p X: by the index along the first axis first. None if it is not known.
 std::optional<uint32_t> orderListed(TypeContext &C, Endpoint E,
                                     const ReplicationType &X) {
   if (X.Axis == 0)
@@ -92,11 +93,13 @@ std::optional<uint32_t> orderListed(TypeContext &C, Endpoint E,
   auto Each = C.D.table().sym((*Shape)[X.Axis]);
   auto Order = Each ? C.orderBehind(Shape->take_front(X.Axis), *Each, X.Order)
                     : std::nullopt;
-  // If the axes before have size 1, the first column has no row numbers.
+  // If all axes before the batch axis have size 1, the first column has no row
+  // numbers.
   return Order == ReplicationType::InOrder ? std::nullopt : Order;
 }
 
-/// Returns the axis of the operand of a Where whose rows \p Numbers number.
+/// Returns the axis whose rows \p Numbers number: 0, or the batch axis of the
+/// operand of a Where.
 unsigned numberedAxis(const TypeContext &C, const ReplicationType &Numbers) {
   if (Numbers.Order == ReplicationType::InOrder ||
       !C.is(Numbers.Cause, trait::FindsRows))
@@ -113,7 +116,7 @@ uint32_t orderSelected(TypeContext &C, const ReplicationType &Numbers) {
   return C.orderOf({{Numbers.Order, 0, Selected.value_or(Sym())}});
 }
 
-/// Returns the order along numberedAxis(), that of the listed tensor.
+/// Returns the order, along numberedAxis(), of the rows that \p Numbers number.
 uint32_t orderIndexed(const TypeContext &C, const ReplicationType &Numbers) {
   if (numberedAxis(C, Numbers) == 0)
     return Numbers.Order;
@@ -127,10 +130,10 @@ ReplicationType inOrder(ReplicationType Type, uint32_t Order) {
   return Type;
 }
 
-/// Gives a lookup in axis \p Axis of \p E by \p Numbers, or a scatter to it,
-/// the type \p Result if the numbers are of these rows. Returns false if they
-/// are not; but if they are of another feed, makes the result Varying and says
-/// so.
+/// Types a lookup by \p Numbers along axis \p Axis of \p E, or a scatter to
+/// that axis. If Numbers number the rows of that axis, the type is \p Result.
+/// If they number other local rows, as of another feed, the type is Varying
+/// with a message. Returns false if neither is known.
 bool useNumbers(TypeContext &C, const ReplicationType &Numbers, Endpoint E,
                 unsigned Axis, ReplicationType Result) {
   Endpoint Numbered = types::rowsNumbered(C, Numbers.Cause);
@@ -170,8 +173,8 @@ bool numbersLocalRows(const TypeContext &C, unsigned Axis = 0) {
   return S ? S->B == 1 && S->R == 0 : C.D.table().followsRows((*Shape)[Axis]);
 }
 
-/// Returns the row axis of operand \p I, indices with a row number for
-/// numberedAxis(); -1 if it has none.
+/// Returns the row axis of operand \p I if its indices have a row number for
+/// numberedAxis(); else -1.
 int indexedAxis(const TypeContext &C, unsigned I) {
   ReplicationType X = C.operand(I);
   auto Shape = C.shape(I);
@@ -259,7 +262,7 @@ bool gatherIndices(TypeContext &C) {
         C.intAttr("batch_dims").value_or(0) != 0)
       return false;
   }
-  // Select some of the indices of a replica's rows.
+  // The lookup selects some of the row indices of a replica.
   if (OfIndices) {
     if (*Axis != 0 || Table.Axis != 0 || Index.Axis != 0 || C.rank(1) != 1 ||
         !Index.isRowNumbers() ||
@@ -312,11 +315,12 @@ bool unsortedSegmentSumIndices(TypeContext &C) {
 }
 
 //===----------------------------------------------------------------------===//
-// Rows that are sent to parts
+// DynamicPartition routing
 //===----------------------------------------------------------------------===//
 
-/// Each replica sends its own rows. Concatenated in the order of replicas, they
-/// are the rows of the part in the order of the global value.
+/// Types a DynamicPartition: each replica sends its own rows to the parts. The
+/// rows of a part, concatenated in the order of replicas, are that part of the
+/// global value.
 static void partition(TypeContext &C) {
   ReplicationType X = C.operand(0), Part = C.operand(1);
   if (X.isVarying() || Part.isVarying())
@@ -343,8 +347,9 @@ static bool partitionIndices(TypeContext &C) {
   return true;
 }
 
-/// Stitches all rows that were sent to parts. Each part kept its order, so the
-/// result has the rows in the order in which they were sent.
+/// Types a stitch of all rows that a DynamicPartition sent to parts. Each part
+/// keeps the order of its rows, so the result has the order before the
+/// partition.
 bool stitchIndices(TypeContext &C) {
   NodeId Partition = partitionStitched(C.G, C.N);
   if (Partition == NoNode ||

@@ -5,14 +5,18 @@
 // Ops that work on the rows of the batch one by one. Each operand and each
 // result has a letter; the last letter also holds for all that follow.
 //
-//   operands: r  axis 0 is the batch          l  the same, and the op is linear
-//             t  axis 1 is the batch          m     in all of these together
-//             p  the same for all rows
-//   results:  r  axis 0 is the batch          +  a sum over the rows
-//             t  axis 1 is the batch
+//   operands: r  axis 0 is the batch axis
+//             t  axis 1 is the batch axis
+//             l  like r, and the op is linear in all of l and m together
+//             m  like t, and the op is linear in all of l and m together
+//             p  a parameter that is the same for all rows
+//   results:  r  axis 0 is the batch axis
+//             t  axis 1 is the batch axis
+//             +  a sum over the rows
 //             i  like r, unless indices count the rows (include_batch_in_index)
 //
-// A digit after a letter is the least rank with which the axis is the batch.
+// A digit after a letter is the least rank of an operand that has this batch
+// axis.
 //
 //===----------------------------------------------------------------------===//
 
@@ -70,8 +74,9 @@ static void blocks(SizeContext &C) {
   C.assign(X->front(), *Rows);
 }
 
-/// A cell reads the input and the previous state, [rows, units]. If \p OverTime
-/// it reads the length, the input, [time, rows, features], and the state.
+/// Infers the shapes of a recurrent cell. Operand 1 is the previous state,
+/// [rows, units]. With \p OverTime, operand 1 is the input, [time, rows,
+/// features], and operand 2 is the state.
 template <bool OverTime> static void cell(SizeContext &C) {
   Dims X = C.in(1), State = OverTime ? C.in(2) : X;
   if (!X || !State || State->size() != 2 || X->size() != (OverTime ? 3 : 2))
@@ -82,7 +87,8 @@ template <bool OverTime> static void cell(SizeContext &C) {
     C.setShape(Port, List);
 }
 
-/// The rows and channels of operand 0, the height and width of operand 1.
+/// Gives output 0 the rows and channels of operand 0, and the height and width
+/// of operand 1.
 static void imageAsSecond(SizeContext &C) {
   Dims X = C.in(0), Y = C.in(1);
   if (X && Y && X->size() == 4 && Y->size() == 4)
@@ -183,7 +189,7 @@ ReplicationType alongRows(TypeContext &C, ReplicationType Dy) {
 
 namespace types {
 
-/// Infers the types that the letters of the op say.
+/// Infers the types of the outputs from the letters of the op.
 static void rows(TypeContext &C) {
   const OpRule &Rule = ruleOf(C.opName());
   SmallVector<unsigned, 2> Linear;
@@ -212,7 +218,8 @@ static void rows(TypeContext &C) {
   if (Split && AnyWhole)
     return C.setAll(C.varying("combines a per-replica shard with a replicated "
                               "value along the batch axis"));
-  // Several terms, or one beside rows, need one scale, and none may be partial.
+  // A single linear operand keeps its type if no operand is sharded. Otherwise
+  // all linear operands need the same scale, and none may be partial.
   bool OnlyTerm = Linear.size() == 1 && !Split;
   for (unsigned I : Linear)
     if (ReplicationType X = C.numeric(I); X.isPartial() && !OnlyTerm)

@@ -47,8 +47,8 @@ uint32_t traitsOf(StringRef Op) {
     return Is | trait::Draws;
   if (Rule.Type)
     return Is;
-  // An op that TensorFlow does not know may do anything; a stateful op may do
-  // something else each time.
+  // An op that is unknown to TensorFlow may have any effect. A stateful op may
+  // compute something else each time it runs.
   const OpDef *Def = findOp(Op);
   bool IsOpaque = Def ? Def->isStateful() && !Def->readsVariable() &&
                             Def->update().Kind == UpdateKind::None &&

@@ -85,9 +85,9 @@ std::optional<Equation> parseEquation(llvm::StringRef Text,
 
 namespace sizes {
 
-/// Output i has the shape of operand 0.
+/// Every output has the shape of operand 0.
 void same(SizeContext &C);
-/// Every output and operand has one shape.
+/// All operands and output 0 have the same shape.
 void sameAll(SizeContext &C);
 /// Output 0 has the shape of operand 1.
 void sameAsSecond(SizeContext &C);
@@ -105,7 +105,8 @@ template <unsigned I> void fromSizes(SizeContext &C) {
 /// The attribute `shape` is the shape of output 0.
 void fromAttr(SizeContext &C);
 void pool(SizeContext &C);
-/// Stitches all rows that were sent to parts, or numbers.
+/// Infers the shape of a stitch of all rows that a DynamicPartition sent to
+/// parts, or the elements of a stitch of integers.
 void stitch(SizeContext &C);
 void unsortedSegment(SizeContext &C);
 
@@ -140,8 +141,8 @@ namespace types {
 /// Returns true if node \p Sum adds up unknown axes along which an operand was
 /// broadcast (BroadcastGradientArgs), and axis 0 is none of them.
 bool keepsFirstAxis(const TypeContext &C, NodeId Sum);
-/// Returns true if the node at hand, a lookup, takes rows of its first operand,
-/// each by one number.
+/// Returns true if the lookup at hand takes rows of operand 0 along axis 0,
+/// each by one index.
 bool takesRows(const TypeContext &C);
 
 /// Gives the results of the node at hand their types.
@@ -160,14 +161,15 @@ IndexRule passIndices, rangeIndices, gatherIndices, gatherNdIndices,
     entryAxes, entryMatrices, entryColumns, entryLookups, gatherDistinct,
     sumsOfDistinct, reshapeDistinct;
 
-/// Returns the type of the sum of these operands, which must have one relation.
+/// Returns the type of the sum of \p Operands; Varying if they cannot be added.
 ReplicationType sumOf(TypeContext &C, llvm::ArrayRef<unsigned> Operands);
 /// Returns the type of the product of operands \p I and \p J, which have types
-/// \p X and \p Y; with \p Sign -1 of the quotient.
+/// \p X and \p Y. If \p Sign is -1, returns the type of the quotient.
 ReplicationType productOf(TypeContext &C, unsigned I, ReplicationType X,
                           unsigned J, ReplicationType Y, int Sign = 1);
-/// Returns \p Rows, whose sizes operand 0 gives: it must be the sizes of local
-/// rows or of global values. Else Varying.
+/// Returns \p Rows, the type of a tensor whose shape is operand 0. The shape
+/// must have local sizes if Rows is sharded, and global sizes otherwise. Else
+/// returns Varying.
 ReplicationType ofSizes(TypeContext &C, ReplicationType Rows);
 /// Returns the type of a function of the rows of all replicas.
 ReplicationType ofAllRows(TypeContext &C);
@@ -176,15 +178,16 @@ Endpoint rowsNumbered(const TypeContext &C, NodeId N);
 /// Returns true if \p Numbers number as many local rows as \p Rows says.
 bool numbersRows(const TypeContext &C, const ReplicationType &Numbers,
                  std::optional<Sym> Rows);
-/// Returns the type of \p X, distinct values of each replica, gathered from all
-/// replicas; Varying if it is something else.
+/// Returns the type of a gather of \p X, the distinct values of each replica or
+/// their sums, from all replicas; Varying if \p X is something else.
 ReplicationType gatheredDistinct(TypeContext &C, const ReplicationType &X);
 /// Returns true if operands \p Indices, \p Values and \p Shape are the entries
 /// of a sparse tensor in local rows; sets \p Rows to a tensor with these rows.
 bool isOfEntries(const TypeContext &C, unsigned Indices, unsigned Values,
                  unsigned Shape, Endpoint &Rows);
-/// Types row numbers that \p Move moves as if they were rows of operand 0.
-/// Returns false if they are none, or another operand is Varying.
+/// Types a node that moves the row numbers in operand 0. \p Move infers where
+/// the node moves the rows of a sharded operand. Returns false if operand 0 has
+/// no row numbers, or another operand is Varying.
 bool moveNumbers(TypeContext &C, ReplicationType (*Move)(TypeContext &));
 
 } // namespace types

@@ -4,8 +4,8 @@
 //
 // The candidates of a sampled softmax, and accidental hits.
 //
-// Accidental hits are sampled classes that are also labels, by row: a sparse
-// matrix with the rows of one replica.
+// Accidental hits are the sampled classes that are also labels of a row. On a
+// replica they are a sparse matrix with its rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,7 +52,7 @@ void types::hits(TypeContext &C) {
   C.set(0, Type, LocalIndices::HitRows);
 }
 
-/// Types a SparseToDense that makes local rows of the elements in them.
+/// Types a SparseToDense that makes dense local rows of sparse ones.
 bool types::wholeIndices(TypeContext &C) {
   ReplicationType First = C.operand(0);
   if (!C.isOp(op::SparseToDense))

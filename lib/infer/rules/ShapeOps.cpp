@@ -51,13 +51,14 @@ static void rank(SizeContext &C) {
 }
 
 /// Unifies sizes that the step asserts to be equal (tf.debugging.assert_equal,
-/// as in losses of sparse labels): if they differ, the step ends. Only an
-/// Assert that has users counts, since no other one is run.
+/// as in losses of sparse labels): if they differ, the step ends. An Assert
+/// without users is ignored, because TensorFlow does not run it.
 static void assertion(SizeContext &C) {
   if (C.numData() == 0 || !C.G.hasUses(C.N))
     return;
   Endpoint E = C.Inputs[0];
-  // A Switch runs it only if the condition is false; otherwise it is true.
+  // Behind such a Switch, the Assert runs only if the condition is false. If it
+  // does not run, the condition is true.
   while (C.G.isOp(E.Node, op::Switch) && E.Port == 0 &&
          C.G.input(E.Node, 0) == C.G.input(E.Node, 1))
     E = C.G.input(E.Node, 0);
@@ -105,13 +106,13 @@ static void broadcastGradientArgs(SizeContext &C) {
   C.setValue(1, AxesY);
 }
 
-/// Infers the begin of each part in a concatenation along one axis.
+/// Infers the offset of each part in a concatenation along one axis.
 static void concatOffset(SizeContext &C) {
   auto Number = C.num(0);
   Dims Of = C.numData() > 1 ? C.val(1) : Dims();
   auto Axis =
       Number && Of ? axisIn(*Number, int64_t(Of->size())) : std::nullopt;
-  // If one of them is not known, the op may fail.
+  // If the axis or a shape is not known, the op may fail.
   if (!Axis || *Number < 0 ||
       any_of(
           seq(1u, C.numData()),
@@ -191,7 +192,7 @@ static void stitchValues(SizeContext &C) {
   C.setValue(0, List);
 }
 
-/// Stitches all rows that were sent to parts.
+/// Infers the shape of a stitch of all rows that were sent to parts.
 void stitch(SizeContext &C) {
   NodeId Partition = partitionStitched(C.G, C.N);
   if (Partition == NoNode) {
@@ -258,7 +259,7 @@ ReplicationType sizesType(const TypeContext &C, unsigned Port) {
   return Type;
 }
 
-/// ZerosLike, OnesLike: only the shape of the operand counts.
+/// Infers the type of a ZerosLike or OnesLike from the shape of the operand.
 ReplicationType likeType(TypeContext &C, bool Zero) {
   ReplicationType X = C.operand(0), Type = ReplicationType::replicated();
   int Axis = C.D.batchAxis(C.out());
@@ -341,8 +342,8 @@ static void shapeOf(TypeContext &C) {
     C.set(Port, sizesType(C, Port));
 }
 
-/// The op fails if sizes are incompatible, which local sizes may be with the
-/// unknown sizes of a replicated tensor.
+/// Types an op that fails if the sizes in its operands are incompatible. Local
+/// sizes and the unknown sizes of a replicated tensor may be incompatible.
 static void comparedSizes(TypeContext &C) {
   bool AnyLocal = false, AnyOpen = false;
   for (unsigned I = C.opName() == op::ConcatOffset ? 1 : 0; I < C.numData();

@@ -63,7 +63,8 @@ static void unpack(SizeContext &C) {
 }
 
 /// Returns the size of each of \p Count equal parts of \p Whole. With a static
-/// batch each is a row count of its own, even if it is no multiple of others.
+/// batch size, a part has a row count of its own, even if it is no multiple of
+/// other row counts.
 static DimId partOfRows(SizeContext &C, DimId Whole, DimId Count) {
   DimId Part = C.quotient(1, Whole, Count);
   auto Rows = C.Table.hasSym(Whole) ? C.Table.sym(Whole) : std::nullopt;
@@ -86,7 +87,7 @@ static void split(SizeContext &C) {
     return;
   unsigned At = *Along;
   DimList List(X->begin(), X->end());
-  // A copy: the shapes that are set below are in the same pool.
+  // Copy the sizes, because the shapes that are set below are in the same pool.
   std::optional<DimList> Sizes;
   if (Dims Parts = Uneven ? C.val(1) : std::nullopt)
     Sizes.emplace(Parts->begin(), Parts->end());
@@ -96,7 +97,7 @@ static void split(SizeContext &C) {
       "splits rows into parts that do not divide the rows of a replica";
   if (!Uneven && C.Known.localNumber(Whole) != UnknownSize)
     C.require(C.Known.localNumber(Whole) % C.numOutputs() == 0, Whole, Parts);
-  // A size of -1 is what the others leave.
+  // A size of -1 is the rest of the axis after all other parts.
   int64_t Rest = C.plainNumber(Whole);
   for (DimId Size : Sizes ? ArrayRef(*Sizes) : ArrayRef<DimId>()) {
     int64_t Known = C.plainNumber(Size);
@@ -125,8 +126,8 @@ static void split(SizeContext &C) {
   }
 }
 
-/// Returns the size that is left of \p Whole after \p First, a multiple of the
-/// same rows; none if it is not known.
+/// Returns \p Whole minus \p First, if both are multiples of the same row
+/// count; none if that is not known.
 static std::optional<DimId> restOf(SizeContext &C, unsigned Slot, DimId Whole,
                                    DimId First) {
   auto All = C.Table.sym(Whole), Before = C.Table.sym(First);
@@ -153,7 +154,8 @@ static void slice(SizeContext &C) {
       (Begin && Begin->size() != X->size()))
     return;
   // A slice from 0 with as many elements as the axis has takes the whole axis,
-  // even if a mere number says so; likewise for the rest of an axis.
+  // even if its size is a mere number. The same holds for a slice of the rest
+  // of an axis.
   for (size_t I = 0; I < X->size(); ++I) {
     int64_t Number = C.Table.number((*Size)[I]);
     if (Begin && (*Begin)[I] == 0 && Number > 0 &&
@@ -243,15 +245,16 @@ static void pad(SizeContext &C) {
   C.setShape(0, List);
 }
 
-/// Returns the place \p Number of \p Size elements, counted from their end if
-/// it is negative, and clamped to the range from 0 to Size.
+/// Returns index \p Number of an axis of \p Size elements, clamped to the range
+/// from 0 to Size. A negative index counts from the end.
 static int64_t placeIn(int64_t Number, int64_t Size) {
   if (Number < 0)
     Number = Number < -Size ? 0 : Number + Size;
   return std::min(Number, Size);
 }
 
-/// StridedSliceGrad takes a tensor of the shape that the slice has.
+/// Infers the shape of a strided slice. For a StridedSliceGrad, this is the
+/// shape of the incoming gradient.
 static void stridedSlice(SizeContext &C) {
   bool OfGrad = C.isOp(op::StridedSliceGrad);
   if (Dims V = C.val(0); V && OfGrad)
@@ -290,8 +293,9 @@ static void stridedSlice(SizeContext &C) {
     int64_t Size = C.Table.number(Old);
     DimId End = (*S->End)[I];
     bool FromStart = (S->BeginMask >> I & 1) || S->Begin[I] == 0;
-    // To the end: by the mask, by the size of the axis itself, or by a number
-    // that is not less than that of the whole batch.
+    // The slice goes to the end of the axis in three cases: the mask says so,
+    // End is the size of the axis, or End is a number that is not less than the
+    // size in the whole batch.
     bool ToEnd = (S->EndMask >> I & 1) ||
                  (Size != UnknownSize && !C.Table.hasSym(End) &&
                   C.Table.number(End) >= Size) ||
@@ -354,7 +358,7 @@ static void slice(SizeContext &C) {
     C.setValue(0, X->slice(*Begin, Count));
 }
 
-/// Elements of a tracked vector.
+/// Tracks the elements that a strided slice takes of a tracked vector.
 static void stridedSlice(SizeContext &C) {
   Dims X = C.val(0);
   auto S = X ? sizes::sliceOf(C) : std::nullopt;
@@ -383,8 +387,8 @@ static void stridedSlice(SizeContext &C) {
 namespace {
 
 /// Returns the axis of a strided slice that is axis \p Axis of \p Whole, the
-/// tensor that is sliced; -1 if it is dropped or not in order, since sizes
-/// alone would not tell a reversal.
+/// tensor that is sliced. Returns -1 if the axis is dropped or its stride is
+/// not 1: its size alone does not show a reversal.
 int stridedAxis(const TypeContext &C, int Axis, Endpoint Whole) {
   auto Strides = C.numbers(3);
   int Rank = C.rank(Whole);
@@ -482,8 +486,8 @@ ReplicationType ownPart(const TypeContext &C, unsigned I, ReplicationType X) {
 }
 
 /// Infers the type of a Split or Slice of zeros. Zeros have every row order,
-/// also that of concatenated parts, which a loop that begins with zeros may go
-/// on with. Varying if a part does not have the rows of a replica.
+/// also that of concatenated parts: a loop may begin with zeros and continue
+/// with such parts. Varying if a part does not have the rows of a replica.
 ReplicationType partOfZeros(const TypeContext &C, unsigned I,
                             ReplicationType X) {
   bool Parts = C.isOp(op::Split) || C.isOp(op::SplitV) || C.isOp(op::Slice);
@@ -494,10 +498,11 @@ ReplicationType partOfZeros(const TypeContext &C, unsigned I,
   return Parts ? X : ReplicationType::varying(C.N);
 }
 
-/// The batch axis must be taken whole.
+/// Infers the type of a split, a slice or a padding. It must take the batch
+/// axis whole.
 ReplicationType partType(TypeContext &C) {
   unsigned I = C.isOp(op::Split) ? 1 : C.isOp(op::StridedSliceGrad) ? 4 : 0;
-  // Padding with something but zeros is not linear.
+  // Padding with a value other than zero is not linear.
   bool PadsValue = C.isOp(op::PadV2), Strided = C.isOp(op::StridedSlice),
        OfGrad = C.isOp(op::StridedSliceGrad);
   bool Linear = !PadsValue || C.operand(2).Zero;
@@ -515,8 +520,8 @@ ReplicationType partType(TypeContext &C) {
   for (unsigned J = 0; J < C.numData(); ++J) {
     if (J == I || C.operand(J).isTrue())
       continue;
-    // A size may be local, but not the begin of a part, nor the strides, nor
-    // the value that fills.
+    // Sizes may be local. The begin of a slice, the strides and the padding
+    // value must be equal on all replicas.
     bool Begins = (Strided || OfGrad || C.isOp(op::Slice)) && J == 1;
     bool Fills = PadsValue && J == 2;
     if (!(Fills ? C.plain(J).isReplicated() : C.isSize(J)) || Begins ||

@@ -26,7 +26,7 @@ static void constant(SizeContext &C) {
   if (!Tensor)
     return;
   C.setZero(Tensor->AllZero);
-  // If it holds local sizes, use the values that it had in the input.
+  // If the constant holds local sizes, use its values in the input.
   std::optional<TensorValue> Was;
   if (auto Bytes = C.G.node(C.N).Flags & NF_MayHaveGraft
                        ? C.G.attr(C.N, OriginalAttr)
@@ -53,8 +53,8 @@ static void constant(SizeContext &C) {
   C.setValue(0, Elements);
 }
 
-/// Returns true if the node, a feed of unknown rank, is read whole by each
-/// replica and may be a scalar; it is then taken for one.
+/// Returns true if each replica reads the whole of the node, a feed of unknown
+/// rank that may be a scalar. Such a feed is assumed to be a scalar.
 static bool isWhole(SizeContext &C) {
   auto TakesAnyRank = [&](NodeId User) {
     return is_contained({&same, &broadcast, &select, &shape},
@@ -85,7 +85,8 @@ void fromAttr(SizeContext &C) {
   C.setShape(0, List);
 }
 
-/// A feed. A scalar integer may be a size that all replicas share.
+/// Infers the shape of a feed. A scalar integer may be a size that all replicas
+/// share.
 static void feed(SizeContext &C) {
   fromAttr(C);
   unsigned Type = C.G.outputType(C.N, 0);
@@ -96,8 +97,8 @@ static void feed(SizeContext &C) {
 }
 
 /// Gives each undeclared size a variable of its own. In particular, the row
-/// count of a DequeueMany is not the constant that asks for it: the constant
-/// stays, since the queue gives the global batch.
+/// count of a DequeueMany is not unified with the constant that requests it.
+/// The constant does not change, since the queue returns the global batch.
 static void source(SizeContext &C) {
   auto Axes = ownBatchAxes(C.G, C.N);
   if (Axes)
@@ -135,7 +136,8 @@ namespace types {
 static void constant(TypeContext &C) {
   if (auto Value = C.D.value(C.out()))
     return C.setAll(C.sizes(*Value));
-  // One repeated value per local row (the certificate checks it).
+  // A constant with local rows repeats one value per row (the certificate
+  // checks it).
   int Axis = C.isPerReplica() ? C.D.batchAxis(C.out()) : -1;
   ReplicationType Type = Axis >= 0 ? ReplicationType::sharded(Axis)
                                    : ReplicationType::replicated();
@@ -143,8 +145,9 @@ static void constant(TypeContext &C) {
   C.setAll(Type);
 }
 
-/// A source that is read once gives the global value. If each replica reads for
-/// itself, the step is that of all their batches together.
+/// Types a source of elements. An unreplicated source returns the global value.
+/// If each replica reads a batch of its own, the single-device step is that of
+/// all these batches together.
 static void source(TypeContext &C) {
   if (C.node().Count == Copies::Once)
     return C.setAll(ReplicationType::replicated());

@@ -13,18 +13,18 @@
 // SparseFillEmptyRows, SparseCross), and ops that add up the elements of a row
 // give rows of the batch.
 //
-// To look rows up once, an embedding finds the distinct values first. Those of
-// a replica are not the global ones. But the rows that are looked up for them
-// are right for each element, and so are sums for them, once those of all
-// replicas are added up:
+// An embedding finds the distinct values first, to look each row up only once.
+// The distinct values of a replica are not the global ones. But each element
+// gets the right row. Sums per distinct value are right, too, after the sums of
+// all replicas are added up:
 //
 //     ids, which = Unique(values)           Distinct, DistinctNumbers
 //     rows = Gather(table, ids)             Distinct
 //     y = SparseSegmentSum(rows, which, i)  rows of the batch
 //     d = UnsortedSegmentSum(.., which, n)  DistinctSums, for ids
 //
-// A second Unique reads the distinct values of all replicas: the distinct
-// values of these, in order, are the distinct values of all rows.
+// A second Unique reads the distinct values of all replicas, concatenated. Its
+// result, in order, is the distinct values of all rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,7 +60,7 @@ static void sparseReshape(SizeContext &C) {
   if (Wild >= 0) {
     if (!From)
       return;
-    // Sizes that both have cancel out.
+    // Sizes that are in both shapes cancel out.
     erase_if(Others, [&](DimId D) {
       auto It = find_if(
           Old, [&](DimId O) { return C.Table.find(O) == C.Table.find(D); });
@@ -98,7 +98,7 @@ static void fillEmptyRows(SizeContext &C) {
   DimId Elements = (*Index)[0], Columns = (*Index)[1], Batch = (*Shape)[0];
   DimId Filled = C.slot(0);
   if (C.countsLocally(Elements) && countsOwnRows(C, Batch, C.Inputs[0])) {
-    // Another tensor with the same indices has as many.
+    // Another tensor with the same indices gets as many elements.
     NodeId First = C.firstLike(0);
     Dims Its = First != C.N ? C.Known.value(C.G.input(First, 2)) : Dims();
     bool Same =
@@ -138,7 +138,8 @@ static void sparseCross(SizeContext &C) {
   C.setValue(2, {Batch, Columns});
 }
 
-/// Output 0 has a row per segment: after a SparseFillEmptyRows, for each row.
+/// Gives output 0 a row per segment. After a SparseFillEmptyRows, each row is a
+/// segment.
 static void sparseSegment(SizeContext &C) {
   Dims Data = C.in(0);
   unsigned Of = C.isOp(op::SegmentSum) || C.isOp(op::SegmentMean) ? 1 : 2;
@@ -201,8 +202,8 @@ bool isOfOwnRows(TypeContext &C, unsigned Index, unsigned Values,
          isRows(C.plain(Values));
 }
 
-/// Returns the type of indices or values of \p Cause that are right on a
-/// replica.
+/// Returns the type of indices or values of node \p Cause that are right only
+/// on their replica.
 ReplicationType local(TypeContext &C, NodeId Cause) {
   ReplicationType Type =
       C.varying("has indices or values that are local to one replica");
@@ -238,7 +239,8 @@ bool numbersRows(const TypeContext &C, const ReplicationType &Numbers,
 // Ops on each row by itself
 //===----------------------------------------------------------------------===//
 
-/// The columns may get another shape; the rows stay.
+/// Types a SparseReshape that keeps the rows and gives the columns another
+/// shape.
 static bool sparseReshapeIndices(TypeContext &C) {
   ReplicationType Index = C.operand(0);
   auto From = C.D.value(C.input(1)), To = C.D.value(C.out(1));
@@ -261,7 +263,7 @@ static bool sparseReshapeIndices(TypeContext &C) {
 
 static void fillEmptyRows(TypeContext &C) { ofAll(C); }
 
-/// An empty row gets an element, so each row of a replica has some then.
+/// Types a SparseFillEmptyRows, after which each row of a replica has elements.
 static bool fillEmptyRowsIndices(TypeContext &C) {
   if (!countsOwn(C) || !isOfOwnRows(C, 0, 1, 2) || !C.plain(3).isReplicated())
     return false;
@@ -272,7 +274,7 @@ static bool fillEmptyRowsIndices(TypeContext &C) {
   return true;
 }
 
-/// Crosses the elements of each row with each other.
+/// Types an op that crosses the elements of each row with each other.
 static void sparseCross(TypeContext &C) {
   unsigned Count = sizes::sparseInputs(C), Others = sizes::otherInputs(C);
   auto Shape = C.D.value(C.out(2));
@@ -307,7 +309,7 @@ static bool sparseCrossIndices(TypeContext &C) {
   return true;
 }
 
-/// Makes dense rows of the elements in each.
+/// Types a SparseToDense that makes dense local rows of sparse ones.
 bool sparseToDenseIndices(TypeContext &C) {
   auto Out = C.D.shape(C.out());
   Endpoint Rows;
@@ -339,8 +341,9 @@ static void unique(TypeContext &C) {
   C.setAll(X.isVarying() ? C.varyingLike(X) : ReplicationType::replicated());
 }
 
-/// A second Unique: the distinct values of what all replicas found are those of
-/// all rows, in order. Its numbers refer to what all replicas found.
+/// Types a second Unique, which reads the distinct values that all replicas
+/// found. Its values are the distinct values of all rows, in order. Its numbers
+/// have an element for each value that a replica found.
 static bool uniqueIndices(TypeContext &C) {
   ReplicationType X = C.operand(0);
   if ((X.Indices != LocalIndices::Distinct &&
@@ -358,7 +361,8 @@ static bool isOf(const ReplicationType &X, LocalIndices Kind, NodeId Unique) {
   return X.Indices == Kind && X.Cause == Unique;
 }
 
-/// Types rows for distinct values, or for the elements that have these values.
+/// Types a lookup of a row for each distinct value, or for each element that
+/// has such a value.
 bool gatherDistinct(TypeContext &C) {
   ReplicationType Table = C.operand(0), Index = C.operand(1);
   if (!Index.isDistinct() || !takesRows(C))
@@ -392,7 +396,7 @@ bool sumsOfDistinct(TypeContext &C) {
     return true;
   }
   bool Own = isOf(X, LocalIndices::DistinctSums, Ids.Cause);
-  // Sums by the values themselves: each replica adds its part.
+  // The segment ids are the values themselves: each replica has a partial sum.
   if (Ids.Indices == LocalIndices::Distinct && Own && C.rank(1) == 1 &&
       C.operand(2).isTrue()) {
     C.setAll(ReplicationType::partial(0));
@@ -442,7 +446,7 @@ static bool isRowOfEach(const TypeContext &C, unsigned I, unsigned Of) {
          C.rank(I) == 1 && sameRows(C, C.input(I), C.input(Of));
 }
 
-/// SegmentSum(x, row numbers).
+/// Types SegmentSum(x, row numbers).
 static bool segmentIndices(TypeContext &C) {
   if (!isRowOfEach(C, 1, 0) || filledBy(C.G, C.input(1)) == NoNode ||
       !numbersRows(C, C.operand(1), C.sizeOf(C.out(), 0)))
@@ -454,7 +458,7 @@ static bool segmentIndices(TypeContext &C) {
   return true;
 }
 
-/// SparseSegmentSum(table, which row of it, row numbers).
+/// Types SparseSegmentSum(table, rows of the table, row numbers).
 static bool sparseSegmentIndices(TypeContext &C) {
   if (!isRowOfEach(C, 2, 1) || filledBy(C.G, C.input(2)) == NoNode ||
       !numbersRows(C, C.operand(2), C.sizeOf(C.out(), 0)))
@@ -473,7 +477,7 @@ static bool sparseSegmentIndices(TypeContext &C) {
   return true;
 }
 
-/// Types the sums that rows of the batch add to the rows that were looked up.
+/// Types the gradient of the rows that were looked up: sums over the batch.
 static bool sparseSegmentGradIndices(TypeContext &C) {
   ReplicationType Grad = C.operand(0), Index = C.operand(1);
   if (!isRows(Grad) || !isRowOfEach(C, 2, 1) ||

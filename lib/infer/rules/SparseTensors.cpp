@@ -74,8 +74,8 @@ bool entryValues(TypeContext &C) {
   return true;
 }
 
-/// Types rows for entries times rows for the same entries, or times a value
-/// that is the same for all of them.
+/// Types the product of a value per entry and another value of the same entry,
+/// or a value that all entries share.
 bool entryProducts(TypeContext &C) {
   if (C.numData() != 2)
     return false;
@@ -104,7 +104,8 @@ bool entrySums(TypeContext &C) {
   return true;
 }
 
-/// Adds or drops axes of size 1 behind that of the entries.
+/// Types an op that adds or drops axes of size 1 behind the axis of the
+/// entries.
 bool entryAxes(TypeContext &C) {
   ReplicationType X = C.operand(0);
   int Rank = C.rank(0);
@@ -135,7 +136,7 @@ bool entryMatrices(TypeContext &C) {
   return true;
 }
 
-/// Takes a column of the indices: column 0 has the rows.
+/// Types a column of the indices: column 0 has the row of each entry.
 bool entryColumns(TypeContext &C) {
   ReplicationType X = C.operand(0);
   auto Column = columnTaken(C.G, C.N);
@@ -146,7 +147,8 @@ bool entryColumns(TypeContext &C) {
   return true;
 }
 
-/// Looks up the local row of each entry, or a row of a table that all have.
+/// Types a lookup of the local row of each entry, or of a row of a table that
+/// is not sharded.
 bool entryLookups(TypeContext &C) {
   ReplicationType Table = C.operand(0), Index = C.operand(1);
   bool IsRow = Index.Indices == LocalIndices::EntryRows;

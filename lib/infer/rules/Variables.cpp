@@ -14,7 +14,8 @@ namespace graft {
 
 namespace sizes {
 
-/// A variable that is assigned values of several shapes declares none.
+/// Gives a variable its declared shape, except for the sizes in which the
+/// values assigned to it differ.
 static void variable(SizeContext &C) {
   DimList List;
   if (C.isVariant(SizeContext::AnyAxis) || !C.sizesFrom("shape", List))

@@ -14,7 +14,7 @@ namespace graft {
 
 namespace sizes {
 
-/// Returns the sizes in \p E, a column.
+/// Returns the sizes in \p E, a vector that ExpandDims made a column.
 static std::optional<ArrayRef<DimId>> column(const SizeContext &C, Endpoint E) {
   if (!C.G.isOp(E.Node, op::ExpandDims) || C.G.node(E.Node).NumData == 0)
     return std::nullopt;
@@ -22,9 +22,9 @@ static std::optional<ArrayRef<DimId>> column(const SizeContext &C, Endpoint E) {
   return C.Known.isMatrix(E) ? std::nullopt : C.Known.value(E);
 }
 
-/// Unifies sizes of weights and values: tf.losses asserts that a size of the
-/// weights is that of the values or 1. It computes the set {size of the
-/// weights} - {size of the values, 1} and asserts that nothing is left.
+/// Unifies sizes of weights and values. tf.losses asserts that each size of the
+/// weights is that of the values, or 1. For this, it computes the set {size of
+/// the weights} - {size of the values, 1} and asserts that the set is empty.
 static void lessSizes(SizeContext &C) {
   NodeId Two = C.numData() == 2 ? C.Inputs[1].Node : NoNode;
   if (Two == NoNode || C.stringAttr("set_operation") != "a-b" ||

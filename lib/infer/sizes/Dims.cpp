@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of sizes and the queries; the rules are in SizeContext.cpp and
-// others.
+// The table of sizes and the queries of DimAnalysis. The context of the rules
+// is in SizeContext.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,8 @@ using namespace llvm;
 namespace graft {
 
 bool Sym::multiply(const Sym &O) {
-  // Ragged rows have multiples only; rows have no product with other rows.
+  // A Sym can express multiples of ragged rows, but no product of ragged rows
+  // with rows, nor of rows with other rows.
   if ((Ragged != 0 && !O.isNumber()) || (O.Ragged != 0 && !isNumber()) ||
       (B != 0 && O.B != 0 && Rows != O.Rows) || MulOverflow(C, O.C, C) ||
       AddOverflow(B, O.B, B) || AddOverflow(R, O.R, R))
@@ -109,7 +110,8 @@ std::vector<bool> DimTable::takeMoved() {
   std::vector<bool> Was = std::exchange(Joined, {});
   if (Was.empty())
     return {};
-  // Rows below an entry with a new root, and rows whose factor is too large.
+  // Moved: rows below an entry with a new root, and rows whose factor to the
+  // root is too large.
   Was.resize(RowsMade.size());
   std::vector<bool> Moved(RowsMade.size()), Done(RowsMade.size());
   SmallVector<uint16_t, 8> Path;
@@ -146,11 +148,12 @@ bool DimTable::relate(Sym X, Sym Y) {
       SY->C <= 0 || SX->Ragged != 0 || SY->Ragged != 0 ||
       SX->Rows == SY->Rows || (SX->B != 1 && SX->C != SY->C))
     return false;
-  // C * b = D * c: with the smallest t, b = (D/g) * t and c = (C/g) * t.
+  // From C * b = D * c follow b = (D/g) * t and c = (C/g) * t for some t, where
+  // g is the greatest common divisor of C and D.
   int64_t Common = SX->B == 1 ? std::gcd(SX->C, SY->C) : SX->C;
   int64_t OfX = SY->C / Common, OfY = SX->C / Common;
-  // A claim may be a multiple of the rows of a split tensor, but no such rows
-  // are a multiple of a claim.
+  // Claimed rows may become a multiple of the rows of a split tensor. The rows
+  // of a split tensor never become a multiple of claimed rows.
   bool ClaimsX = RowsMade[SX->Rows].Claimed,
        ClaimsY = RowsMade[SY->Rows].Claimed;
   if (ClaimsX != ClaimsY && (ClaimsX ? OfY : OfX) != 1)
@@ -235,10 +238,11 @@ bool DimTable::unify(DimId A, DimId B) {
   B = find(B);
   if (A == B)
     return true;
-  // The older one is the root, so that ids depend on the graph alone.
+  // The older size is the root, so that ids depend on the graph alone.
   DimId Root = std::min(A, B), Child = std::max(A, B);
   Entry &Old = Entries[Root], &New = Entries[Child];
-  // A size that follows the rows of a replica is no number, and no other size.
+  // A size that follows the rows of a replica can only equal an unknown size or
+  // another size that follows rows.
   auto FitsRows = [&](const Entry &E, DimId D) {
     return E.Size == Unknown || E.Size == UnknownRows || followsRows(D);
   };
@@ -250,13 +254,14 @@ bool DimTable::unify(DimId A, DimId B) {
     if (R.Number != UnknownSize && C.Number != UnknownSize &&
         R.Number != C.Number)
       return false;
-    // A number is the same on all replicas.
+    // A number is the same on all replicas; a ragged size is not.
     if ((R.HasSym && R.Value.Ragged != 0 && C.Number != UnknownSize) ||
         (C.HasSym && C.Value.Ragged != 0 && R.Number != UnknownSize))
       return false;
     if (R.HasSym && C.HasSym && !relate(R.Value, C.Value))
       return false;
-    // Nodes that read the size that was known less must read it again.
+    // The nodes that read the less well known of the two sizes must be visited
+    // again.
     bool TellsChild = (R.HasSym && !C.HasSym) ||
                       (R.Number != UnknownSize && C.Number == UnknownSize);
     bool TellsRoot = (C.HasSym && !R.HasSym) ||
@@ -322,7 +327,7 @@ void DimTable::assignNumber(DimId D, int64_t Number) {
 }
 
 void DimTable::flatten() {
-  // A root is older than its class, so it is settled first.
+  // A root is older than the rest of its class, so this loop reaches it first.
   for (Entry &E : Entries)
     E.Parent = Entries[E.Parent].Parent;
   for (Wide &W : Others)
@@ -399,7 +404,8 @@ DimAnalysis::axesOfOne(Endpoint E) const {
   auto Sizes = shape(E);
   if (!Sizes || OwnRows)
     return std::nullopt;
-  // There are as many rows as replicas, or more.
+  // The batch has at least one row for each replica. With several replicas, the
+  // batch axis is therefore not 1 in the single-device step.
   auto IsOfRows = [&](DimId D) {
     auto S = Dims.hasSym(D) ? Dims.sym(D) : std::nullopt;
     return replicas() > 1 &&
@@ -452,7 +458,7 @@ bool DimAnalysis::hasAxesOfOneRow(const Graph &G, NodeId N) const {
   if (!G.isOp(N, op::BroadcastGradientArgs))
     return false;
   auto X = value(G.input(N, 0)), Y = value(G.input(N, 1));
-  // For equal shapes it names no axis.
+  // For equal shapes BroadcastGradientArgs names no axis.
   if (!X || !Y || equal(*X, *Y, [&](DimId A, DimId B) {
         return Dims.find(A) == Dims.find(B);
       }))
@@ -492,7 +498,7 @@ std::string DimAnalysis::describe(DimId D) const {
   std::string Text = std::to_string(S->C);
   if (S->B)
     Text += S->B == 1 ? "*b" : formatv("*b^{0}", int(S->B)).str();
-  // The rows of the feed that comes first are the batch.
+  // Only the rows of the first feed (id 0) are called b without its name.
   if (S->B && S->Ragged == 0 && S->Rows != 0)
     Text += (" of '" + G.name(Dims.rowsOf(*S).Node) + "'").str();
   if (S->Ragged)

@@ -3,26 +3,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sizes are symbols, not numbers. Each dimension of each tensor, and each
-// element of a small integer tensor, is a variable; ops state equalities
-// between them; the class that holds the batch axis of a split feed is the
-// batch. A layer as wide as the batch is not taken for it, and the constants of
-// an export with a static batch are told apart without comparing numbers.
+// element of a small integer tensor, is a size variable. Ops state equalities
+// between these variables. The class of equal variables that holds the batch
+// axis of a split feed is the batch size. So a layer whose width happens to
+// equal the batch size is not mistaken for it, and no constants are compared by
+// number in an export with a static batch size.
 //
-// A symbolic size is c * b^B * N^R: b is the rows of one replica, N the number
-// of replicas (so b * N is the global batch). There may be no rows: b >= 0.
+// A symbolic size is c * b^B * N^R. Here b is the number of rows of one replica
+// and N the number of replicas, so that b * N is the global batch size. A
+// replica may have no rows: b >= 0.
 //
-// Each split tensor has a b of its own: only an op that requires it shows that
-// two feeds have equally many rows. Where two sizes must be equal, their b are
-// one, or multiples of one (DimTable::relate).
+// Each split tensor has its own b: only an op that requires it shows that two
+// feeds have equally many rows. If an op requires two sizes to be equal, their
+// b become multiples of a common b (DimTable::relate).
 //
-// Numbers are those of the single-device step, even if a constant holds the
-// size of one replica by now. A number of that step and one of a replica are
-// never compared.
+// Numbers are those of the single-device step, even if a constant was already
+// changed to the size of one replica. A number of the single-device step and
+// one of a replica are never compared.
 //
-// Rows that are counted by their values (Where of a condition on the batch, or
-// DynamicPartition) are ragged. Each condition, and each part, has a class of
-// rows, and each replica has another number of them, possibly none. In their
-// sizes, b is that number.
+// Data-dependent row counts (of Where with a condition on the batch, or of
+// DynamicPartition) are called ragged. Each condition, and each part, has a
+// class of rows. Each replica has another number of rows of the class, possibly
+// none; in sizes of the class, b is that number.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,18 +48,19 @@ struct Sym {
   int64_t C = 1;
   int8_t B = 0;
   int8_t R = 0;
-  /// The rows that b counts: those of feeds that are known to have equally many
-  /// (DimTable::makeRows).
+  /// The id of the rows that b counts (DimTable::makeRows). Feeds that are
+  /// known to have equally many rows share it.
   uint16_t Rows = 0;
-  /// The class of ragged rows that b counts: one more than the index of the
-  /// output of the node that counts them; 0: the batch.
+  /// The class of ragged rows that b counts: 1 + the index of the output that
+  /// determines their number. 0: b counts rows of the batch.
   uint32_t Ragged = 0;
   bool isNumber() const { return B == 0 && R == 0; }
   /// Returns true if the size follows the rows of one replica.
   bool isLocal() const { return B != 0 && R == 0; }
-  /// The power of N by which the global value exceeds this one.
+  /// Returns the k for which the size in the single-device step is N^k times
+  /// this one.
   int globalPower() const { return B - R; }
-  /// Multiplies by \p O. Returns false if the product is no such size.
+  /// Multiplies by \p O. Returns false if a Sym cannot express the product.
   bool multiply(const Sym &O);
   bool operator==(const Sym &O) const {
     return C == O.C && B == O.B && R == O.R && Ragged == O.Ragged &&
@@ -68,8 +71,8 @@ static_assert(sizeof(Sym) == 16);
 
 inline constexpr int64_t UnknownSize = INT64_MIN;
 
-/// Union-find over sizes. Each has eight bytes: nearly all sizes are unknown or
-/// small numbers; the others are in a table aside.
+/// Union-find over sizes. An entry has eight bytes, since nearly all sizes are
+/// unknown or small numbers. A side table holds the other sizes.
 class DimTable {
 public:
   DimId make() {
@@ -96,20 +99,21 @@ public:
     return D;
   }
 
-  /// The number as it stands in the graph, or UnknownSize.
+  /// Returns the number as it stands in the graph, or UnknownSize.
   int64_t number(DimId D) const { return numberOf(Entries[find(D)].Size); }
-  /// The symbolic size if one was found, else the number; nothing if unknown.
+  /// Returns the symbolic size if one was found, else the number; nothing if
+  /// neither is known.
   std::optional<Sym> sym(DimId D) const;
-  /// The number of different rows (Sym::Rows).
+  /// Returns the number of values of Sym::Rows.
   size_t numRows() const { return RowsMade.size(); }
-  /// Returns true if \p X and \p Y are known to be one size.
+  /// Returns true if \p X and \p Y are known to be equal.
   bool isEqual(DimId X, DimId Y) const;
-  /// Returns true if the class was found to be more than a number.
+  /// Returns true if a symbolic size, and not just a number, is known.
   bool hasSym(DimId D) const { return hasSymOf(Entries[find(D)].Size); }
   bool hasSymAny(llvm::ArrayRef<DimId> List) const {
     return llvm::any_of(List, [this](DimId D) { return hasSym(D); });
   }
-  /// Returns true if the size is one of rows that are counted by their values.
+  /// Returns true if the size is a data-dependent row count.
   bool isRagged(DimId D) const {
     uint32_t Size = Entries[find(D)].Size;
     return hasSymOf(Size) && Others[Size & ~Aside].Value.Ragged != 0;
@@ -117,8 +121,7 @@ public:
   bool hasRagged() const { return AnyRagged; }
   bool isOne(DimId D) const { return number(D) == 1 && !hasSym(D); }
   bool isKnown(DimId D) const { return Entries[find(D)].Size < UnknownRows; }
-  /// Returns true if the size on every replica is that of the single-device
-  /// step.
+  /// Returns true if every replica has the size of the single-device step.
   bool isSame(DimId D) const;
   bool areSame(llvm::ArrayRef<DimId> Sizes) const {
     return llvm::all_of(Sizes, [&](DimId D) { return isSame(D); });
@@ -126,47 +129,47 @@ public:
   /// Makes isSame true for an unknown size.
   void markSame(DimId D);
   /// Returns true if the size is a multiple of the rows of one replica. The
-  /// factor may be unknown, but is the same on all replicas: the single-device
-  /// step has N times as many.
+  /// factor may be unknown, but all replicas have the same one. So the size in
+  /// the single-device step is N times as large.
   bool followsRows(DimId D) const;
   /// Makes followsRows true for an unknown size.
   void markRows(DimId D);
-  /// The power of N by which the size of the single-device step exceeds that of
-  /// a replica; nothing if it is unknown.
+  /// Returns the k for which the size in the single-device step is N^k times
+  /// that of a replica; nothing if k is unknown.
   std::optional<int> globalPower(DimId D) const;
 
-  /// Makes a new b, for the rows of \p Of. One that is \p Claimed belongs to no
-  /// split tensor: a constant was changed as if it held such rows.
+  /// Makes a new b, for the rows of \p Of. A \p Claimed b belongs to no split
+  /// tensor: a constant was changed as if it were a number of a replica's rows.
   std::optional<uint16_t> makeRows(Endpoint Of, bool Claimed = false);
   /// Makes two sizes equal, which may relate the rows that they count. Returns
   /// false if they differ, or if the relation cannot be expressed.
   bool relate(Sym X, Sym Y);
-  /// The tensor whose rows \p S counts.
+  /// Returns the tensor whose rows \p S counts.
   Endpoint rowsOf(const Sym &S) const { return RowsMade[S.Rows].Of; }
-  /// Returns true if \p S counts rows of a split tensor, by more than a claim.
+  /// Returns false if \p S counts rows that only a constant claims (makeRows).
   bool isOfSplit(const Sym &S) const {
     return S.B == 0 || S.Ragged != 0 || S.Rows >= RowsMade.size() ||
            !RowsMade[S.Rows].Claimed;
   }
 
-  /// Makes \p A and \p B one. Returns false, and changes nothing, if they
-  /// contradict.
+  /// Joins the classes of \p A and \p B, which are equal. Returns false, and
+  /// changes nothing, if their sizes contradict each other.
   bool unify(DimId A, DimId B);
-  /// Gives the class of \p D the size \p S. Returns false if it has another
-  /// one.
+  /// Gives the class of \p D the size \p S. Returns false if \p S contradicts
+  /// the size that is known.
   bool assign(DimId D, Sym S);
   /// Gives the class of \p D a number unless it has one.
   void assignNumber(DimId D, int64_t Number);
 
-  /// Returns the sizes that became better known since the last call: the
-  /// fixpoint is reached when there are none.
+  /// Returns the sizes that became better known since the last call. The
+  /// inference is at its fixpoint when no size did.
   std::vector<DimId> takeChanged() { return std::exchange(Changed, {}); }
   /// Has the nodes with the size \p D visited again.
   void touch(DimId D) { Changed.push_back(find(D)); }
-  /// Returns which rows, by Sym::Rows, were found to be those of others since
-  /// then.
+  /// Returns a flag for each value of Sym::Rows. It is set if the rows were
+  /// related to other rows since the last call.
   std::vector<bool> takeMoved();
-  /// Returns true if the size counts rows that are in \p Of.
+  /// Returns true if the size counts rows whose flag in \p Of is set.
   bool counts(DimId D, const std::vector<bool> &Of) const {
     uint32_t Size = Entries[find(D)].Size;
     if (!hasSymOf(Size))
@@ -174,17 +177,17 @@ public:
     const Sym &S = Others[Size & ~Aside].Value;
     return S.B != 0 && S.Ragged == 0 && S.Rows < Of.size() && Of[S.Rows];
   }
-  /// Begins a node. Only it has the sizes that are made from now on: learning
-  /// about them is no change.
+  /// Begins the visit of a node. No other node has read the sizes that it makes
+  /// from now on, so takeChanged() does not report them.
   void beginNode() { Fresh = static_cast<DimId>(Entries.size()); }
   size_t size() const { return Entries.size(); }
   /// Links every size to its root, so that no later query changes the table.
   void flatten();
 
 private:
-  /// The size of an entry: a number plus Zero; an unknown one (the same on all
-  /// replicas, a multiple of a replica's rows, or neither); or Aside and an
-  /// index.
+  /// Encodings of Entry::Size. A small number is stored plus Zero; any other
+  /// known size as Aside plus its index in Others. UnknownSame is the same on
+  /// all replicas, UnknownRows a multiple of a replica's rows.
   enum : uint32_t {
     Zero = uint32_t(1) << 30,
     Aside = uint32_t(1) << 31,
@@ -212,15 +215,15 @@ private:
   bool hasSymOf(uint32_t Size) const {
     return isWide(Size) && Others[Size & ~Aside].HasSym;
   }
-  /// Returns the content of an entry, to be changed.
+  /// Returns a decoded copy of an Entry::Size; set() writes it back.
   Wide get(uint32_t Size) const;
   void set(Entry &E, const Wide &W);
-  /// Returns \p S in terms of the rows at the root of its own.
+  /// Returns \p S in terms of the root of its rows (RowsEntry::Parent).
   std::optional<Sym> settled(Sym S) const;
   /// Shortens the path from \p Rows to its root.
   void shorten(uint16_t Rows);
 
-  /// Rows of a split tensor: Factor times those of Parent.
+  /// Rows of a split tensor: Factor times the rows with the id Parent.
   struct RowsEntry {
     uint16_t Parent;
     bool Claimed;
@@ -237,8 +240,8 @@ private:
   DimId Fresh = 0;
 };
 
-/// A shape, or the elements of an integer tensor: a run of sizes. Tensors of
-/// one shape share a run, which never changes.
+/// A run of sizes: a shape, or the elements of an integer tensor. Tensors of
+/// the same shape may share a run, which never changes.
 struct DimRun {
   uint32_t First = 0;
   uint16_t Count = 0;
@@ -253,27 +256,27 @@ struct DimRun {
 struct DimOptions {
   /// The constants still hold global numbers (before `replicate` patches them).
   bool Unpatched = false;
-  /// Tensors and their axes that are supposed to hold the rows of one replica,
-  /// to find which others would (a choice of feeds).
+  /// Tensors, each with an axis that is supposed to be split. The inference
+  /// then shows which other tensors would be split (a choice of feeds).
   std::vector<std::pair<Endpoint, unsigned>> Suppose;
   /// N, if constants hold the numbers of one replica.
   unsigned Replicas = 1;
-  /// The Where nodes that select among the rows of all replicas, and the
-  /// DynamicPartition nodes that send them to parts.
+  /// Where nodes that select among the rows of all replicas, and
+  /// DynamicPartition nodes that send the rows of all replicas to parts.
   std::vector<NodeId> Whole;
-  /// Nodes in order whose integer might be a size, but is not the global value
-  /// on every replica.
+  /// Nodes, in node order, whose integer might be a size, but is not the global
+  /// value on every replica.
   std::vector<NodeId> Differing;
-  /// Nodes whose tensor has the sizes of another, earlier one, whatever their
-  /// op says.
+  /// Nodes whose output has the sizes of the given earlier tensor, whatever
+  /// their op says.
   std::vector<std::pair<NodeId, Endpoint>> Like;
-  /// Nodes in order whose statements about sizes are no facts: nodes that run
-  /// where these do not would rely on them (SizeUses).
+  /// Nodes, in node order, whose statements about sizes are ignored: otherwise
+  /// nodes would rely on them that run where these nodes do not (SizeUses).
   std::vector<NodeId> Denied;
 };
 
-/// Shapes and integer values of all tensors of a program. The shape of a
-/// variable's handle is the shape of the variable.
+/// Shapes and integer values of all tensors of a program. A variable's handle
+/// has the shape of the variable.
 class DimAnalysis {
 public:
   DimAnalysis(const Graph &G, llvm::ArrayRef<NodeId> Order, DimOptions Options);
@@ -282,12 +285,13 @@ public:
   const SizeOrigins &origins() const { return Origins; }
   unsigned replicas() const { return Options.Replicas; }
 
-  /// Sizes of the dimensions of \p E; nothing if its rank is not known.
+  /// Returns the sizes of the dimensions of \p E; nothing if its rank is not
+  /// known.
   std::optional<llvm::ArrayRef<DimId>> shape(Endpoint E) const {
     return list(shapeRun(E));
   }
-  /// Elements of the integer scalar or vector \p E, or of a matrix that is made
-  /// of such vectors, row by row; nothing if not tracked.
+  /// Returns the elements of the integer scalar or vector \p E, or of a matrix
+  /// of such vectors, row by row; nothing if they are not tracked.
   std::optional<llvm::ArrayRef<DimId>> value(Endpoint E) const {
     return list(valueRun(E));
   }
@@ -297,8 +301,8 @@ public:
     DimRun Shape = shapeRun(E);
     return Shape.Known && Shape.Count > 1;
   }
-  /// The elements of a scalar or vector as numbers, if all are (axes,
-  /// permutations, ...).
+  /// Returns the elements of a scalar or vector as numbers (axes, permutations,
+  /// ...); nothing if one of them is not known as a number.
   std::optional<llvm::SmallVector<int64_t, 4>> numbers(Endpoint E) const;
   /// Returns true if an element of the tracked value follows the batch.
   bool isSymbolic(Endpoint E) const { return valueRun(E).Symbolic; }
@@ -307,23 +311,24 @@ public:
   bool isLocal(Endpoint E) const;
   /// Returns true if the Const node \p N holds only zeros.
   bool isZero(NodeId N) const { return ZeroConsts[N]; }
-  /// The first dimension whose size follows the rows of one replica, or -1.
+  /// Returns the first dimension whose size follows the rows of one replica, or
+  /// -1.
   int batchAxis(Endpoint E) const;
-  /// The number that \p D is on one replica, or UnknownSize.
+  /// Returns the number that \p D is on one replica, or UnknownSize.
   int64_t localNumber(DimId D) const;
-  /// The axes of \p E along which the single-device step has one element;
-  /// nothing if that is unknown for one of them.
+  /// Returns the axes of \p E with size 1 in the single-device step; nothing if
+  /// the size of an axis is unknown there.
   std::optional<llvm::SmallVector<int64_t, 4>> axesOfOne(Endpoint E) const;
   /// Returns true if \p D, a size of one replica, may be 1 there.
   bool mayBeOneRow(DimId D) const;
-  /// Returns true if node \p Sum may add up all rows because a replica has one:
-  /// \p Axes follow from the sizes of one replica (BroadcastGradientArgs), and
-  /// one row there is an axis of one element like any other.
+  /// Returns true if node \p Sum may add up all rows only because a replica has
+  /// a single row. BroadcastGradientArgs computes \p Axes from the sizes of one
+  /// replica, and takes the axis of the single row for a broadcast axis.
   bool sumsByOneRow(const Graph &G, NodeId Sum, Endpoint Axes) const;
   /// Returns true if node \p N (BroadcastGradientArgs) names more axes on a
-  /// replica with one row than on one with more. A sum along an axis of one
-  /// element changes nothing, so that sums are right with either; the axes
-  /// differ.
+  /// replica with a single row than on one with more rows. Sums are right all
+  /// the same, as a sum along an axis of size 1 changes nothing. The lists of
+  /// axes differ, though.
   bool hasAxesOfOneRow(const Graph &G, NodeId N) const;
   /// Returns true if the replicas may have different numbers of rows along axis
   /// \p Axis of \p E, which is split.
@@ -333,26 +338,27 @@ public:
     return !shapeRun(E).Symbolic && !valueRun(E).Symbolic;
   }
 
-  /// A node where two different symbolic sizes met, and these sizes.
+  /// A node that requires the sizes A and B to be equal, although they differ.
   struct Conflict {
     NodeId Node;
     DimId A;
     DimId B;
-    /// The action of the node that a replica's rows, A, do not allow; or null.
+    /// The action of the node that A, a replica's number of rows, does not
+    /// allow (B is A then); or null.
     const char *Why = nullptr;
   };
   llvm::ArrayRef<Conflict> conflicts() const { return Conflicts; }
   std::string describe(DimId D) const;
-  /// Nodes whose integer is taken to be a size of the single-device step: that
-  /// holds if all replicas have the global value.
+  /// Returns the nodes whose integer is taken to be a size of the single-device
+  /// step. That is right if every replica has the global value.
   llvm::ArrayRef<NodeId> shared() const { return Shared; }
-  /// Feeds of one integer that was found to be a number of rows: the fed value
-  /// is that of all replicas.
+  /// Returns the feeds of one integer that was found to be a number of rows. A
+  /// user feeds the number of rows of all replicas.
   llvm::ArrayRef<NodeId> fedRows() const { return FedRows; }
-  /// Nodes whose integer is not the global value everywhere
+  /// Returns the nodes whose integer is not the global value on every replica
   /// (DimOptions::Differing).
   llvm::ArrayRef<NodeId> differing() const { return Options.Differing; }
-  /// The node that counts the rows of class \p Ragged.
+  /// Returns the node that determines the number of rows of class \p Ragged.
   NodeId counterOf(uint32_t Ragged) const;
 
   /// Returns true if \p N must find, or send, rows among those of all replicas.
@@ -360,8 +366,8 @@ public:
     return llvm::is_contained(Options.Whole, N);
   }
 
-  /// Gives new nodes the shape of their first input: inserted nodes keep
-  /// shapes, except gathers, whose shape is unknown then.
+  /// Gives new nodes the shape of their first input, as inserted nodes keep
+  /// shapes. Gathers do not: their shape is unknown.
   void extend();
 
   unsigned numOutputs(NodeId N) const {
@@ -389,7 +395,7 @@ private:
       return std::nullopt;
     return llvm::ArrayRef<DimId>(Pool.data() + R.First, R.Count);
   }
-  /// Returns for each place in the pool the number of sizes before it that
+  /// Returns, for each index into Pool, the number of sizes before it that
   /// \p Is accepts.
   template <typename Fn> std::vector<uint32_t> countInPool(Fn Is) const {
     std::vector<uint32_t> Before(Pool.size() + 1);

@@ -28,15 +28,15 @@ static bool changes(const Graph &G, Endpoint E) {
           }));
 }
 
-/// Returns true if \p N is a function of its operands, so that a node like it
-/// has the same value.
+/// Returns true if \p N is a function of its operands: a second node with the
+/// same op and operands has the same value.
 static bool isFunction(const Graph &G, NodeId N) {
   const OpDef *Def = G.opDef(N);
   return Def && !Def->isStateful() && G.opName(N) != op::Merge &&
          none_of(G.dataInputs(N), [&](Endpoint E) { return changes(G, E); });
 }
 
-/// Returns the tensor that has the elements of \p E in another shape.
+/// Returns the tensor that \p E is a reshape or an Identity of, else \p E.
 static Endpoint withoutShape(const Graph &G, Endpoint E) {
   for (;;) {
     bool Keeps = StringSwitch<bool>(G.opName(E.Node))
@@ -72,7 +72,7 @@ static uint64_t hashOf(const Graph &G, Endpoint E, unsigned Depth) {
   return Hash;
 }
 
-/// Returns true if \p X and \p Y are one value in every run.
+/// Returns true if \p X and \p Y have the same value in every run.
 static bool isSameValue(const Graph &G, Endpoint X, Endpoint Y,
                         unsigned Depth) {
   if (X.Node == Y.Node)
@@ -95,8 +95,8 @@ NodeId RaggedRows::firstLike(const Graph &G, NodeId N, unsigned By) {
   if (!New)
     return It->second;
   Endpoint Counted = withoutShape(G, G.input(N, By));
-  // Each level has at most four operands, and only the first few inputs with
-  // one hash are compared.
+  // Limits the cost: isSameValue() compares at most four operands a level, and
+  // only the first few inputs with the same hash are compared.
   constexpr size_t MaxAlike = 8;
   auto &Alike = First[hashOf(G, Counted, 3)];
   for (NodeId Other : Alike)

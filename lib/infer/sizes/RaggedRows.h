@@ -2,10 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The values of a condition say how many rows it selects on each replica. Two
-// Where nodes select equally many if their conditions are one value: graphs
-// commonly repeat a mask for each tensor that it applies to. Likewise, two
-// DynamicPartition nodes send equally many rows to a part.
+// The values of a condition determine how many rows Where selects on each
+// replica. Two Where nodes select equally many rows if their conditions have
+// the same value. This is common: graphs repeat a mask for each tensor to which
+// they apply it. Likewise, two DynamicPartition nodes with the same partitions
+// send equally many rows to a part.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,14 +22,15 @@ namespace graft {
 
 class RaggedRows {
 public:
-  /// Returns the first node asked for that counts rows as \p N, a Where or a
-  /// DynamicPartition, does: its input \p By, by which it counts, is computed
-  /// in the same way from the same tensors.
+  /// Returns the first node of earlier calls that counts as many rows as \p N,
+  /// a Where or a DynamicPartition; else \p N. Input \p By, which determines
+  /// the count, is computed in the same way from the same tensors for both.
   NodeId firstLike(const Graph &G, NodeId N, unsigned By);
 
 private:
   llvm::DenseMap<NodeId, NodeId> Like;
-  /// The first ones, by a hash of the nodes that compute their input.
+  /// The nodes that firstLike() returns, by a hash of the nodes that compute
+  /// their input.
   llvm::DenseMap<uint64_t, llvm::SmallVector<NodeId, 2>> First;
 };
 

@@ -54,8 +54,8 @@ DimRun SizeContext::store(ArrayRef<DimId> List) {
   return Run;
 }
 
-/// Returns the pairs of operand sizes that are equal only by a fact that
-/// another op states.
+/// Returns the pairs of operand sizes whose equality is a fact that another op
+/// states, and no definition.
 ArrayRef<std::pair<DimId, DimId>> SizeContext::meetings() {
   if (MeetingsOf == N)
     return Meetings;
@@ -64,32 +64,42 @@ ArrayRef<std::pair<DimId, DimId>> SizeContext::meetings() {
   if (A.Origins.facts().empty())
     return Meetings;
   // A fact that the node states itself holds wherever its result exists.
-  auto IsOwn = [&](SizeOrigins::Origin X, SizeOrigins::Origin Y) {
-    return any_of(Stated, [&](auto Pair) {
-      return std::minmax(A.Origins.of(Pair.first), A.Origins.of(Pair.second)) ==
-             std::minmax(X, Y);
-    });
+  using Origin = SizeOrigins::Origin;
+  std::optional<std::set<std::pair<Origin, Origin>>> Own;
+  auto IsOwn = [&](Origin X, Origin Y) {
+    if (!Own) {
+      Own.emplace();
+      for (auto [A, B] : Stated)
+        Own->insert(std::minmax(this->A.Origins.of(A), this->A.Origins.of(B)));
+    }
+    return Own->count(std::minmax(X, Y)) != 0;
   };
-  // The first of equal sizes. A definition may join sizes of different classes,
-  // such as rows and three times as many, so classes are compared, not origins.
-  struct Size {
-    DimId Is;
-    SizeOrigins::Origin Of;
+  // By class: the first size of an operand. A definition may join sizes of
+  // different classes, such as rows and three times as many, so a size is known
+  // by its origin and its class.
+  using Class = std::pair<uint64_t, uint64_t>;
+  auto ClassOf = [&](DimId D) -> Class {
+    auto S = Table.sym(D);
+    if (!S)
+      return {Table.find(D), ~uint64_t(1)};
+    uint64_t Rows = S->B ? S->Rows : 0;
+    return {static_cast<uint64_t>(S->C),
+            uint64_t(S->Ragged) << 32 | Rows << 16 |
+                uint64_t(static_cast<uint8_t>(S->B)) << 8 |
+                static_cast<uint8_t>(S->R)};
   };
-  SmallVector<Size, 8> First;
-  SmallVector<std::pair<DimId, DimId>, 8> Seen;
+  SmallDenseMap<Class, DimId, 8> First;
+  SmallDenseSet<std::pair<DimId, DimId>, 8> Seen;
   auto See = [&](DimId D) {
-    std::pair Key(A.Origins.root(D), Table.find(D));
-    if (is_contained(Seen, Key) || Table.isOne(D))
+    DimId Root = A.Origins.root(D);
+    if (!Seen.insert({Root, Table.find(D)}).second || Table.isOne(D))
       return;
-    Seen.push_back(Key);
-    auto Of = A.Origins.of(D);
-    auto *It = find_if(
-        First, [&](const Size &Its) { return Table.isEqual(Its.Is, D); });
-    if (It == First.end())
-      First.push_back({D, Of});
-    else if (!(It->Of == Of) && !IsOwn(It->Of, Of))
-      Meetings.push_back({A.Origins.root(It->Is), Key.first});
+    auto [It, New] = First.try_emplace(ClassOf(D), Root);
+    if (New)
+      return;
+    Origin Its = A.Origins.of(It->second), Mine = A.Origins.of(Root);
+    if (!(Its == Mine) && !IsOwn(Its, Mine))
+      Meetings.push_back({It->second, Root});
   };
   for (Endpoint E : Inputs)
     for (Dims List : {A.shape(E), A.value(E)})
@@ -98,9 +108,9 @@ ArrayRef<std::pair<DimId, DimId>> SizeContext::meetings() {
   return Meetings;
 }
 
-/// Replaces each size of a result that facts make equal to other sizes of
-/// operands. The result has the size of either operand only where the facts
-/// hold, so its size has another origin.
+/// Returns \p List with a new size in place of each size that is equal to
+/// another operand's size only by facts. The result has the size of either
+/// operand only where the facts hold, so its size needs its own origin.
 DimList SizeContext::detached(unsigned Slot, ArrayRef<DimId> List) {
   DimList Result(List.begin(), List.end());
   auto Met = meetings();
@@ -151,7 +161,8 @@ void SizeContext::setShape(unsigned Port, ArrayRef<DimId> Said) {
   for (auto [Old, New] : zip(Known, Said)) {
     if (A.Origins.root(Old) == A.Origins.root(New))
       continue;
-    // A size that only facts give the result does not define it.
+    // Sizes of different origins that are in one class already are equal by a
+    // fact, which is no definition.
     if (Table.find(Old) != Table.find(New))
       same(Old, New);
   }
@@ -165,7 +176,7 @@ void SizeContext::setValue(unsigned Port, ArrayRef<DimId> Elements) {
     Own = detached(DetachedSlot * 2 + Port * MaxElements, Elements);
     Elements = Own;
   }
-  // A later round knows more than an earlier one, so its value counts.
+  // A later round knows more, so its value replaces an earlier one.
   DimRun &Mine = A.Values[A.outputIndex({N, Port})];
   if (Mine.Known && *A.list(Mine) == Elements)
     return;
@@ -195,7 +206,8 @@ DimId SizeContext::bareSlot(unsigned Slot) {
   return Table.make();
 }
 
-/// Returns true if the node is unreplicated and computes the global value.
+/// Returns true if the node and the nodes of its operands are unreplicated: it
+/// computes the global value.
 bool SizeContext::isSingle() const {
   return !A.Options.Unpatched && G.node(N).Count == Copies::Once &&
          none_of(Inputs, [&](Endpoint E) {
@@ -234,8 +246,8 @@ void SizeContext::splitRows(DimId Rows, unsigned Slot, Endpoint Of, bool Own) {
     Table.assign(Rows, *S);
     A.Origins.define(Rows, *S);
   }
-  // If two split tensors have numbers of rows, these numbers show how the rows
-  // of a replica are related.
+  // The ratio of the numbers of rows of two tensors in the single-device step
+  // is also that of their rows on a replica.
   auto S = Table.sym(Rows);
   int64_t Number = Table.number(Rows);
   if (!S || Number <= 0 || !A.Origins.isFixed(Rows))
@@ -253,8 +265,8 @@ void SizeContext::splitRows(DimId Rows, unsigned Slot, Endpoint Of, bool Own) {
     defineRelated(First, *Times, Rows, *S);
 }
 
-/// Says that, by definition of \p X and \p Y, \p Times rows of the one are \p S
-/// of the other.
+/// States that \p Times, a multiple of the rows \p X, equals \p S, a multiple
+/// of the rows \p Y, by their definitions.
 void SizeContext::defineRelated(DimId X, const Sym &Times, DimId Y,
                                 const Sym &S) {
   size_t Before = Table.numRows();
@@ -262,14 +274,14 @@ void SizeContext::defineRelated(DimId X, const Sym &Times, DimId Y,
     return;
   SizeOrigins &O = A.Origins;
   O.joinRows(O.of(X), O.of(Y));
-  // Both are multiples of rows that the table made for them.
+  // If the table made new rows of which both are multiples, they join as well.
   if (auto Its = Table.sym(Y); Its && Table.numRows() != Before)
     O.joinRows(O.of(Y), O.originOf(*Its));
 }
 
 DimId SizeContext::changedNumber(unsigned Slot, int64_t Was, int64_t Now) {
   DimId D = bareSlot(Slot);
-  // The number UnknownSize is the same on all replicas, too.
+  // A number that is not known here is the same on all replicas, too.
   if (Was == UnknownSize)
     Table.markSame(D);
   assignNumber(D, Was);
@@ -316,7 +328,8 @@ DimId SizeContext::total(unsigned Slot, ArrayRef<DimId> Parts) {
     Sum.Rows = S->Rows;
     Sum.Ragged = S->Ragged;
   }
-  // The sum of rows of two feeds is a number of rows, too.
+  // The sum of multiples of the same rows is a multiple of them. The sum of
+  // rows of different feeds is a new number of rows.
   if (OneRows)
     assign(D, Sum);
   else if (Sum.B != 1 || Sum.Ragged != 0)
@@ -346,7 +359,7 @@ DimId SizeContext::product(unsigned Slot, DimId X, DimId Y) {
     assignNumber(D, Result);
   auto SX = Table.sym(X), SY = Table.sym(Y);
   if (SX && SY && SX->multiply(*SY)) {
-    // A product of numbers alone is no number of a replica's rows.
+    // A product of two numbers cannot be a number of a replica's rows.
     if (!assign(D, *SX) && SX->isNumber() && !A.Options.Unpatched)
       conflict(D, X);
   } else if (Table.isSame(X) && Table.isSame(Y)) {
@@ -363,7 +376,8 @@ DimId SizeContext::product(unsigned Slot, DimId X, DimId Y) {
   return D;
 }
 
-/// Two products of the same factors are one size.
+/// Unifies \p D, the product of \p Of, with an earlier product of the same
+/// factors.
 void SizeContext::unifyProducts(DimId D, ArrayRef<DimId> Of) {
   DimList Sorted(Of);
   llvm::sort(Sorted, [&](DimId X, DimId Y) {
@@ -383,7 +397,7 @@ void SizeContext::unifyProducts(DimId D, ArrayRef<DimId> Of) {
   A.Origins.derive(It->second.Size, D, Factors);
 }
 
-/// If two products are one size, so are they without their common factors.
+/// Drops the common factors of two equal products: the rests are equal, too.
 /// Example: an op that requires equal steps * rows requires equal steps.
 void SizeContext::cancelFactors() {
   auto IsPositive = [&](DimId D) {
@@ -467,7 +481,7 @@ DimList SizeContext::factorsOf(ArrayRef<DimId> List) const {
   return Result;
 }
 
-/// Returns the factors of \p X without those of \p Y, if it has all of them.
+/// Returns the factors of \p X without those of \p Y, if \p X has all of them.
 std::optional<DimList> SizeContext::factorsLeft(unsigned Slot, DimId X,
                                                 DimId Y) {
   DimList Left = factorsOf(X);
@@ -505,7 +519,7 @@ DimId SizeContext::quotient(unsigned Slot, DimId X, DimId Y) {
     Y = It->second;
   if (Table.isOne(Y))
     return X;
-  // There may be no ragged rows on a replica.
+  // The divisor may be 0: a replica may have no ragged rows.
   bool ByRagged = Table.isRagged(Y);
   if (!ByRagged && Table.find(X) == Table.find(Y) &&
       (Table.isKnown(X) || Table.followsRows(X)))
@@ -553,8 +567,9 @@ DimId SizeContext::quotient(unsigned Slot, DimId X, DimId Y) {
   return D;
 }
 
-/// Reports two sizes that must be equal and are not. Ragged sizes may be equal
-/// for all replicas together; the types handle those that differ on each.
+/// Reports two sizes that must be equal and are not. Does not report ragged
+/// sizes: they may differ on each replica although their sums over all replicas
+/// are equal, which the replication types handle.
 void SizeContext::conflict(DimId X, DimId Y) {
   if ((Table.hasSym(X) || Table.hasSym(Y)) && !Table.isRagged(X) &&
       !Table.isRagged(Y))
@@ -576,7 +591,8 @@ bool SizeContext::sizesFrom(StringRef Key, DimList &List) {
   auto Shape = G.shapeAttr(N, Key);
   if (!Shape || Shape->UnknownRank)
     return false;
-  // If it holds the sizes of one replica, those of the input count.
+  // If the attribute was changed to the sizes of one replica, OriginalAttr has
+  // the sizes of the input, which count.
   auto Bytes = G.attr(N, OriginalAttr);
   auto Field = Bytes ? bytesField(*Bytes, AttrShape) : std::nullopt;
   ShapeValue Was = Field ? parseShape(*Field) : *Shape;
@@ -599,7 +615,8 @@ bool SizeContext::unify(DimId X, DimId Y) {
   SizeOrigins &O = A.Origins;
   if (O.root(X) == O.root(Y))
     return true;
-  // Two numbers of the graph are equal wherever the node runs.
+  // The equality of two numbers of the graph holds whether the node runs or
+  // not.
   bool IsDefinition =
       G.node(N).Kind != Inserted::No || (O.isFixed(X) && O.isFixed(Y)) ||
       (O.isOpen(X) && defines(X)) || (O.isOpen(Y) && defines(Y));
@@ -611,7 +628,7 @@ bool SizeContext::unify(DimId X, DimId Y) {
   if (!Table.unify(X, Y))
     return false;
   MeetingsOf = NoNode;
-  // The node may define its size like this only because of facts.
+  // This definition may depend on the facts in Met.
   if (!Met.empty())
     O.derive(X, Y, Met);
   else if (IsDefinition)
@@ -623,8 +640,8 @@ bool SizeContext::unify(DimId X, DimId Y) {
   return true;
 }
 
-/// Returns the size of an operand from which \p S follows by definition. A fact
-/// about an operand is no definition by the node.
+/// Returns an operand's size whose definition gives it the rows of \p S. If
+/// only a fact does, returns that open size.
 std::optional<DimId> SizeContext::originalOf(const Sym &S) const {
   const SizeOrigins &O = A.Origins;
   if (O.facts().empty() || S.isNumber() || S.Ragged != 0)
@@ -649,7 +666,7 @@ bool SizeContext::assign(DimId D, Sym S, std::optional<DimId> From) {
   bool IsDefinition = defines(D), HadSym = Table.hasSym(D);
   if (!IsDefinition && Denied)
     return true;
-  // A later round states the same in terms of sizes that were found since.
+  // A later round may state the same size in terms of rows found since then.
   auto Was = Table.sym(D);
   bool IsNew = !HadSym || !(Was == S);
   if (!Table.assign(D, S))
@@ -724,8 +741,8 @@ std::optional<DimId> SizeContext::sizeAfter(DimId Whole, DimId First) const {
   return Same ? std::optional(Rest) : std::nullopt;
 }
 
-/// Returns the size of a dimension of an element-wise result. A size that may
-/// be 1 at run time is not taken to be the other operand's.
+/// Returns the size of a dimension of an element-wise result. Does not unify
+/// \p X and \p Y if one may be 1 at run time, since it is broadcast then.
 DimId SizeContext::broadcast(DimId X, DimId Y) {
   if (Table.isOne(X))
     return Y;
@@ -786,8 +803,8 @@ void SizeContext::setShared() {
   setValue(0, Value);
 }
 
-/// Returns true if \p D is made in a loop, so that it may be another size in
-/// each iteration.
+/// Returns true if a node in a loop makes \p D and its number may differ
+/// between iterations.
 bool SizeContext::isOfOneTurn(DimId D) const {
   auto Is = A.Origins.of(D).Is;
   NodeId Owner = A.Origins.owner(D);
@@ -842,9 +859,9 @@ std::optional<DimList> SizeContext::element(NodeId Handle) {
   return List;
 }
 
-/// Handles an assignment of a value of shape \p Value to a variable of shape
-/// \p Var, which may be another one. A resource keeps the sizes that it
-/// declares; a size that it does not declare is that of the last value.
+/// Handles an assignment of a value of shape \p Value to a variable whose shape
+/// \p Var may differ. A resource variable keeps the sizes that it declares. An
+/// undeclared size is that of the last assigned value.
 void SizeContext::reshapeVariable(ArrayRef<DimId> Var, ArrayRef<DimId> Value,
                                   bool IsReference) {
   NodeId Of = Inputs[0].Node;

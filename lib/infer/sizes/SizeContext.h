@@ -24,13 +24,13 @@ namespace graft {
 using DimList = llvm::SmallVector<DimId, 6>;
 
 /// Sizes of a tensor, or elements of an integer vector; none if they are not
-/// known. They stay valid until a size or value is set.
+/// known. The reference is valid until a shape or a value is set.
 using Dims = std::optional<llvm::ArrayRef<DimId>>;
 
-/// One node, as the rules for the sizes (OpRule::Sizes) and the small integers
-/// (OpRule::Values) of its outputs see it. Rules may run any number of times: a
-/// size that a node makes is remembered by node and slot, so a later round
-/// refines it instead of making another.
+/// The view of a node for the rules of sizes (OpRule::Sizes) and small integers
+/// (OpRule::Values). A rule may run any number of times. A size that a node
+/// makes is kept by node and slot, so that a later round refines it and does
+/// not make another.
 class SizeContext : public NodeView {
 public:
   const DimAnalysis &Known; ///< The results so far.
@@ -40,7 +40,8 @@ public:
   llvm::ArrayRef<Endpoint> Inputs; ///< Data inputs of the node.
 
   const DimOptions &options() const { return A.Options; }
-  /// 0 while sizes are those of the input.
+  /// Returns N; 0 before the constants of the program are changed to the sizes
+  /// of one replica.
   unsigned replicas() const {
     return options().Unpatched ? 0 : options().Replicas;
   }
@@ -51,12 +52,12 @@ public:
   // Known sizes
   //===--------------------------------------------------------------------===//
 
-  /// The sizes of operand \p I.
+  /// Returns the sizes of operand \p I.
   Dims in(unsigned I) const { return A.list(inRun(I)); }
   DimRun inRun(unsigned I) const {
     return I < Inputs.size() ? A.shapeRun(Inputs[I]) : DimRun();
   }
-  /// The elements of operand \p I, a scalar or a vector.
+  /// Returns the elements of operand \p I, a scalar or a vector.
   Dims val(unsigned I) const {
     return I < Inputs.size() && !A.isMatrix(Inputs[I]) ? A.value(Inputs[I])
                                                        : std::nullopt;
@@ -65,26 +66,28 @@ public:
   Dims elements(unsigned I) const {
     return I < Inputs.size() ? A.value(Inputs[I]) : std::nullopt;
   }
-  /// The elements as numbers; num returns the only one.
+  /// Returns the elements as numbers. num() returns the only element.
   std::optional<llvm::SmallVector<int64_t, 4>> nums(unsigned I) const {
     return I < Inputs.size() ? A.numbers(Inputs[I]) : std::nullopt;
   }
   std::optional<int64_t> num(unsigned I) const;
   Dims out(unsigned Port) const { return A.shape({N, Port}); }
   bool isKnown(unsigned Port) const { return out(Port).has_value(); }
-  /// The product of \p List.
+  /// Returns the product of \p List.
   std::optional<Sym> elementsOf(llvm::ArrayRef<DimId> List) const;
   /// Returns true if \p Size, on a replica, may be \p Number.
   bool fits(DimId Size, int64_t Number) const;
-  /// Returns true if an axis of \p Size is never repeated along another,
-  /// because it is not 1. It may be an unknown multiple of the batch, or a
-  /// number plus unknown lengths.
+  /// Returns true if an axis of \p Size is never broadcast, because \p Size is
+  /// not 1. \p Size need not be known: it may be an unknown multiple of a
+  /// replica's rows, or the sum of a number above 1 and unknown lengths.
   bool isNeverOne(DimId Size) const;
-  /// Returns true if the definition of \p Size, and no fact, says what it is.
+  /// Returns true if the definition of \p Size, without any fact, determines
+  /// its number or its rows.
   bool isDefined(DimId Size) const { return !A.Origins.isOpen(Size); }
-  /// Returns true if the definition of \p Size says its number.
+  /// Returns true if the definition of \p Size determines its number.
   bool isFixed(DimId Size) const { return A.Origins.isFixed(Size); }
-  /// The number that \p Size is, if it follows no batch; else UnknownSize.
+  /// Returns the number of \p Size if it has no symbolic size; else
+  /// UnknownSize.
   int64_t plainNumber(DimId Size) const {
     return Table.hasSym(Size) ? UnknownSize : Table.number(Size);
   }
@@ -94,74 +97,81 @@ public:
   //===--------------------------------------------------------------------===//
 
   void setShape(unsigned Port, llvm::ArrayRef<DimId> List);
-  /// Like setShape, for a shape that another tensor has.
+  /// Like setShape, for the run of another tensor, which both then share.
   void passShape(unsigned Port, DimRun Run);
   void setValue(unsigned Port, llvm::ArrayRef<DimId> Elements);
-  /// Says if the node, a constant, is all zeros.
+  /// Records if the node, a constant, is all zeros.
   void setZero(bool IsZero) { A.ZeroConsts[N] = IsZero; }
 
-  /// Says that two sizes are one; reports it if they contradict.
+  /// States that \p X and \p Y are equal. Reports a conflict if they cannot be.
   void same(DimId X, DimId Y);
-  /// Says that two sizes are one. Returns false if they contradict, without a
-  /// report.
+  /// States that \p X and \p Y are equal. Returns false, without a report, if
+  /// they cannot be.
   bool unify(DimId X, DimId Y);
-  /// Says that \p D is \p S, or has that number; assign returns false if \p D
-  /// is another size. The rows of \p S are those of \p From, by default of an
-  /// operand.
+  /// States that \p D is the size \p S, or a number. assign() returns false if
+  /// \p D is known to be another size. \p From is the size whose rows \p S
+  /// counts, by default a size of an operand.
   bool assign(DimId D, Sym S, std::optional<DimId> From = std::nullopt);
   void assignNumber(DimId D, int64_t Number);
   /// Relates the rows of \p X and \p Y so that the two are equal.
   void relate(const Sym &X, const Sym &Y);
   void sameShapes(llvm::ArrayRef<DimId> X, llvm::ArrayRef<DimId> Y);
-  /// Says that an op requires equal numbers of rows. An unknown size shows
-  /// nothing: it may be that of all replicas where the other is that of one.
+  /// States that the op requires \p X and \p Y, numbers of rows, to be equal.
+  /// Does nothing if one is unknown: it may count the rows of all replicas
+  /// while the other one counts those of a single replica.
   void sameRows(DimId X, DimId Y);
-  /// The same for the first \p Count axes, as far as both have them.
+  /// Calls sameRows() for each of the first \p Count axes that both shapes
+  /// have.
   void sameRows(llvm::ArrayRef<DimId> X, llvm::ArrayRef<DimId> Y, size_t Count);
-  /// Says that two sizes are equal that both count rows, or are both unknown
-  /// and the same on all replicas. Other sizes are left alone.
+  /// States that \p X and \p Y are equal if areCounts(): both count rows, or
+  /// both are unknown and the same on all replicas.
   void sameCounts(DimId X, DimId Y);
   bool areCounts(DimId X, DimId Y) const;
 
   /// Reports that two sizes that must be equal are not.
   void report(DimId X, DimId Y) { A.Conflicts.push_back({N, X, Y}); }
-  /// Unless \p Holds, reports that TensorFlow would not load the graph, since
-  /// \p Size is that of one replica's rows.
+  /// Unless \p Holds, reports that TensorFlow would not load the graph, because
+  /// \p Size follows the rows of one replica.
   void require(bool Holds, DimId Size, const char *Why);
 
   //===--------------------------------------------------------------------===//
   // Sizes that the node makes
   //===--------------------------------------------------------------------===//
 
-  /// Slots of results that are no monomial. They are apart from the slots of
-  /// numbers, because an operand may turn out to be the batch in a later round.
+  /// The first slot of results that no Sym can express. These slots are apart
+  /// from those of numbers, because an operand may turn out to be a batch size
+  /// in a later round.
   static constexpr unsigned OpaqueSlot = 0x4000;
-  /// Slots of the number that a quotient leaves among its factors.
+  /// The first slot of numbers that remain when a quotient is split into
+  /// factors.
   static constexpr unsigned RestSlot = 0x2000;
 
-  /// Slots of sizes of an element that a reader does not share with others.
+  /// The first slot of sizes of a variable or an array's element that a reader
+  /// does not share with other readers.
   static constexpr unsigned ElementSlot = 0x1000;
 
-  /// Slots of sizes of results that only facts say. Values begin at twice that.
+  /// The first slot of detached() sizes: those of shapes. Those of values begin
+  /// at twice this number.
   static constexpr unsigned DetachedSlot = 0x100000;
 
-  /// The length of a value up to which its elements are kept.
+  /// The greatest length of a value whose elements are tracked.
   static constexpr unsigned MaxElements = 64;
-  /// The size that this node makes in \p Slot.
+  /// Returns the size that this node makes in \p Slot.
   DimId slot(unsigned Slot);
-  /// A size that follows from \p From, and is unknown otherwise.
+  /// Returns a new size. It is the same on all replicas if all sizes \p From
+  /// are, and unknown otherwise.
   DimId slotFrom(unsigned Slot, llvm::ArrayRef<DimId> From);
   DimId number(unsigned Slot, int64_t Value);
-  /// A size that is \p Was in the input and \p Now in the program, so that it
-  /// follows the batch.
+  /// Returns a size that is \p Was in the input and \p Now in the program. If
+  /// \p Was is N times \p Now, it follows the batch.
   DimId changedNumber(unsigned Slot, int64_t Was, int64_t Now);
   DimId product(unsigned Slot, DimId X, DimId Y);
   DimId quotient(unsigned Slot, DimId X, DimId Y);
-  /// Says that size \p D is \p Rows, or 1 if there are no such rows. Without
-  /// rows, the quotient by \p D is 0 on every replica, and no tensor of that
-  /// size has elements.
+  /// Records that size \p D is the greater of \p Rows and 1. A quotient by \p D
+  /// is then treated as a quotient by \p Rows. Without rows it is 0 on every
+  /// replica, and no tensor of that size has elements.
   void isOrOne(DimId D, DimId Rows) { OrOne[Table.find(D)] = Rows; }
-  /// Says that \p Sizes are lengths of axes: they are not negative.
+  /// Records that \p Sizes are lengths of axes, so that they are not negative.
   void areLengths(llvm::ArrayRef<DimId> Sizes) {
     for (DimId D : Sizes)
       if (!Table.isKnown(D))
@@ -172,18 +182,19 @@ public:
   DimList factorsOf(llvm::ArrayRef<DimId> List) const;
   void unifyProducts(DimId D, llvm::ArrayRef<DimId> Of);
   void cancelFactors();
-  /// Says that an axis of size \p D is \p Count blocks in sequence, each with
-  /// rows of the batch. All axes of that size have the same order.
+  /// Records that an axis of size \p D is a sequence of \p Count blocks, each
+  /// with rows of the batch. All axes of that size have the same order.
   void markBlocks(DimId D, int64_t Count);
-  /// Returns the number of such blocks in \p D, or 0 if it is unknown.
+  /// Returns the number of these blocks in \p D, or 0 if it is unknown.
   int64_t blocks(DimId D);
-  /// The sum of \p Parts, not all of which are numbers.
+  /// Returns the sum of \p Parts, not all of which are numbers.
   DimId total(unsigned Slot, llvm::ArrayRef<DimId> Parts);
-  /// A size of an element-wise result.
+  /// Returns the size of an element-wise result of operands with the sizes
+  /// \p X and \p Y.
   DimId broadcast(DimId X, DimId Y);
   /// Reads the sizes of the single-device step from attribute \p Key of the
   /// node, an input of the graph or its place in the program. Returns false if
-  /// it has none.
+  /// the node has no such attribute.
   bool sizesFrom(llvm::StringRef Key, DimList &List);
 
   //===--------------------------------------------------------------------===//
@@ -192,70 +203,75 @@ public:
 
   /// Makes a symbol for a number of rows that the node defines.
   std::optional<Sym> rowsAt(unsigned Slot, Endpoint Of, bool Claimed = false);
-  /// Says that \p Rows is the number of rows on one replica of \p Of, which is
-  /// split, or which each replica reads as its \p Own.
+  /// States that \p Rows is the number of rows of \p Of on one replica. With
+  /// \p Own each replica reads its own batch, else \p Of is split.
   void splitRows(DimId Rows, unsigned Slot, Endpoint Of, bool Own);
-  /// Says that replicas read batches of their own.
+  /// Records that each replica reads its own batch.
   void setOwnRows() { A.OwnRows = true; }
   bool hasOwnRows() const { return A.OwnRows; }
-  /// Records that the user says that all \p Rows of \p Batch are equally many.
+  /// Records the user's statement that all \p Rows with the same number
+  /// \p Batch are equal.
   void sayRows(int64_t Batch, DimId Rows);
-  /// Returns true if an output is supposed to be split: it is no feed that is
-  /// read whole.
+  /// Returns true if an output of the node is supposed to be split
+  /// (DimOptions::Suppose), so that the node is no feed that is read whole.
   bool isSupposed() const { return Supposed.count(N) != 0; }
-  /// Returns true if the node, which counts rows of shape \p X by their values,
-  /// may do so on each replica.
+  /// Returns true if the node, which has a data-dependent row count and reads
+  /// the shape \p X, may count the rows of each replica.
   bool countsLocally(llvm::ArrayRef<DimId> X) const;
-  /// The first node that counts rows as this one does by operand \p By.
+  /// Returns the first node with the same data-dependent row count
+  /// (RaggedRows::firstLike).
   NodeId firstLike(unsigned By) { return Selected.firstLike(G, N, By); }
-  /// Gives \p Rows the class of those that \p By counts.
+  /// Gives \p Rows the class of the ragged rows that \p By counts.
   void countRows(DimId Rows, Endpoint By);
-  /// Says that \p Whole is \p First, followed by \p Rest.
+  /// Records that \p Whole is the sum of \p First and, after it, \p Rest.
   void join(DimId Whole, DimId First, DimId Rest) {
     Joined[Table.find(Whole)] = {First, Rest};
   }
-  /// Returns the rest of \p Whole after \p First, if that is its first part.
+  /// Returns the rest of \p Whole after \p First if \p First is its first part.
   std::optional<DimId> sizeAfter(DimId Whole, DimId First) const;
 
   //===--------------------------------------------------------------------===//
   // Loops
   //===--------------------------------------------------------------------===//
 
-  /// Dimensions that were taken to be the same in every iteration of a loop
-  /// and are not: (Merge, axis), or AnyAxis if not even the rank is.
+  /// Dimensions that differ between the iterations of a loop: (Merge, axis).
+  /// The axis is AnyAxis if the rank differs. The inference first supposes that
+  /// there are none.
   using VariantDims = std::set<std::pair<NodeId, unsigned>>;
   static constexpr unsigned AnyAxis = ~0u;
   bool isVariant(unsigned Axis) const { return isVariant(N, Axis); }
   bool isVariant(NodeId Of, unsigned Axis) const {
     return Variant->count({Of, Axis}) != 0;
   }
-  /// Says that the node is a feed of an integer that may be a size, unless it
-  /// was found to be a number of rows (isVariant).
+  /// Records that the node is a feed of an integer that may be a size, with the
+  /// value \p Value, unless the integer proved to be a number of rows
+  /// (isVariant).
   void setFed(DimId Value) {
     if (FirstRound)
       Fed.push_back(N);
     setValue(0, Value);
   }
 
-  /// Says that the node computes an integer that may be a size of the
-  /// single-device step, such as the greatest of lengths. The types show if all
-  /// replicas have it (TypeAnalysis::differing).
+  /// Supposes that the integer of the node is a size of the single-device step,
+  /// such as the greatest of lengths. The types show later if all replicas have
+  /// that size (TypeAnalysis::differing).
   void setShared();
 
-  /// The reason why elements of an array or a stack have one size: the array
-  /// declares it; an iteration of a loop pops what it pushed itself; none.
+  /// The reason why a reader of an array or a stack may use the size of a
+  /// writer. Declared: the array declares the size of its elements; Turns: an
+  /// iteration of a loop pops the element that it pushed; None: there is none.
   enum class Sharing : uint8_t { Declared, Turns, None };
-  /// Says that an element of \p Handle, an array or stack, has the shape
-  /// \p List. Other elements have it, too, if the array declares so or the
-  /// definitions of their sizes do. Without either, an axis has another size
-  /// for each reader.
+  /// States that an element of \p Handle, an array or stack, has the shape
+  /// \p List. Other elements have the same shape if the array declares it, or
+  /// if it follows from the definitions of their sizes. Otherwise an axis has
+  /// another size for each reader.
   void setElement(NodeId Handle, llvm::ArrayRef<DimId> List, Sharing By);
-  /// The shape of an element that the node reads from \p Handle.
+  /// Returns the shape of an element that the node reads from \p Handle.
   std::optional<DimList> element(NodeId Handle);
-  /// The size of an array, or the integers that are pushed on a stack.
+  /// Returns the size of an array, or the integers that are pushed on a stack.
   Dims held(NodeId Handle) const { return A.list(HeldValues.lookup(Handle)); }
-  /// Sets what \p Handle holds: the elements of operand \p I, or what another
-  /// handle holds, or nothing.
+  /// Sets the integers that held() returns for \p Handle: the elements of
+  /// operand \p I, those of another handle, or \p Run.
   void hold(NodeId Handle, unsigned I) {
     hold(Handle, A.isMatrix(Inputs[I]) ? DimRun() : A.valueRun(Inputs[I]));
   }
@@ -266,7 +282,7 @@ public:
 
 protected:
   SizeContext(DimAnalysis &A, const LoopInfo *Loops);
-  /// Like slot, for a size that is a number.
+  /// Like slot(), for a size that is a number.
   DimId bareSlot(unsigned Slot);
   bool isSingle() const;
   llvm::ArrayRef<std::pair<DimId, DimId>> meetings();
@@ -282,8 +298,8 @@ protected:
   DimRun store(llvm::ArrayRef<DimId> List);
 
   DimAnalysis &A;
-  /// The node and the slot of a size. Sizes of the first visit to a node stand
-  /// one after the other, those of later visits anywhere (Later).
+  /// The node and the slot of a size. Sizes that the first visit of a node
+  /// makes have consecutive ids; Later finds those of later visits.
   struct Maker {
     NodeId Node;
     uint32_t Slot;
@@ -293,7 +309,7 @@ protected:
   llvm::DenseMap<uint64_t, DimId> Later;
   std::vector<bool> Due; ///< By node: visited in this round or the next.
   bool FirstRound = true;
-  bool Moved = false;  ///< The node has a shape or a value that is new.
+  bool Moved = false;  ///< This visit gave an output a new shape or value.
   bool Denied = false; ///< The node is one of DimOptions::Denied.
   llvm::SmallVector<std::pair<DimId, DimId>, 4> Meetings; ///< For MeetingsOf.
   NodeId MeetingsOf = NoNode;
@@ -306,13 +322,13 @@ protected:
   /// By array or stack.
   llvm::DenseMap<NodeId, DimRun> HeldValues;
 
-  /// By size of two joined parts, not both of which are numbers: the parts.
+  /// By sum of two parts (join): the parts. One of them at least is no number.
   llvm::DenseMap<DimId, std::pair<DimId, DimId>> Joined;
   /// By unknown size: the sizes whose product it is.
   llvm::DenseMap<DimId, DimList> Factors;
   llvm::DenseMap<DimId, DimId> OrOne; ///< See isOrOne.
-  /// Products, by their factors in order, as far as these are known to be
-  /// equal.
+  /// A product, in Products by its sorted factors. Factors that are known to be
+  /// equal are one in the key.
   struct Product {
     DimId Size;
     DimList Of; ///< The factors as they were found.
@@ -320,20 +336,22 @@ protected:
   std::map<DimList, Product> Products;
   /// By unknown size: the sizes whose sum it is.
   llvm::DenseMap<DimId, DimList> Summands;
-  /// By size: the number of its blocks of rows; -1 where two orders met.
+  /// By size: the number of its blocks of rows (markBlocks); -1 if two
+  /// different numbers were recorded.
   llvm::MapVector<DimId, int64_t> Blocks;
   std::vector<NodeId> Fed; ///< See setFed.
   /// Unknown sizes that are not negative.
   llvm::DenseSet<DimId> Lengths;
   RaggedRows Selected;
-  /// By node: outputs, and axes, that are supposed to be rows of one replica.
+  /// By node: pairs of an output and its axis that is supposed to be split.
   llvm::DenseMap<NodeId, llvm::SmallVector<std::pair<unsigned, unsigned>, 1>>
       Supposed;
-  /// The rows that a node makes, by node and slot; the first rows with a known
-  /// number that are split, or are each replica's own; and the rows that the
-  /// user says are equally many.
+  /// By node and slot: the rows that the node makes.
   llvm::DenseMap<uint64_t, uint16_t> RowsMade;
+  /// The first rows with a known number, and this number: of split tensors, and
+  /// of tensors that each replica reads as its own.
   std::pair<int64_t, DimId> Numbered[2];
+  /// By the number of sayRows(): the first rows with it.
   std::map<int64_t, DimId> RowsBySaying;
 };
 

@@ -20,15 +20,15 @@ using namespace llvm;
 
 namespace graft {
 
-/// Applies the rules of every node until nothing changes. After the first
-/// round, it visits only nodes that read, or made, a size that became better
-/// known, and nodes whose rule asks if sizes are the same.
+/// Applies the rules of every node until nothing changes. Rounds after the
+/// first visit only nodes that read or made a size that became better known,
+/// and nodes whose rule compares sizes (trait::ComparesSizes).
 class SizeInference : public SizeContext {
 public:
   SizeInference(DimAnalysis &A, ArrayRef<NodeId> Order, const LoopInfo *Loops);
   void run(const VariantDims &V);
-  /// Adds to \p Found the dimensions that were taken to be the same in every
-  /// iteration and are not. Returns false if there are none.
+  /// Adds to \p Found the dimensions that differ between iterations, contrary
+  /// to what the inference supposed. Returns false if there are no new ones.
   bool findVariant(VariantDims &Found) const;
 
 private:
@@ -52,8 +52,8 @@ private:
 DimAnalysis::DimAnalysis(const Graph &G, ArrayRef<NodeId> Order,
                          DimOptions Options)
     : G(G), Options(std::move(Options)) {
-  // Outputs: as many as the op has if that is fixed, else as many as the node
-  // says, else as many as are used.
+  // The number of outputs of a node: the op's if it is fixed, else the number
+  // that the node's attributes give, else the number of outputs in use.
   std::vector<int> Fixed(G.numOps(), -1);
   for (uint32_t Op = 0; Op < G.numOps(); ++Op)
     if (const OpDef *Def = G.opDefOf(Op);
@@ -82,9 +82,10 @@ DimAnalysis::DimAnalysis(const Graph &G, ArrayRef<NodeId> Order,
   }
   for (NodeId N = 0; N < G.size(); ++N)
     FirstOutput[N + 1] += FirstOutput[N];
-  // Sizes are taken to be the same in every iteration of a loop, and fed
-  // integers to be sizes. If that turns out to be wrong, the inference starts
-  // again without it: its conclusions cannot be taken back.
+  // The inference supposes that sizes are the same in every iteration of a
+  // loop, and that fed integers are sizes. If one of these suppositions is
+  // wrong, the inference starts again without it, as conclusions cannot be
+  // taken back.
   std::unique_ptr<LoopInfo> Loops = LoopInfo::find(G, Order);
   SizeContext::VariantDims Variant;
   // Each turn finds one more axis of a loop variable.
@@ -132,9 +133,9 @@ void SizeInference::run(const VariantDims &V) {
   Variant = &V;
   walkAttrs(G, Order, [&](NodeId Node) { visit(Node); });
   FirstRound = false;
-  // One or two rounds settle ordinary graphs. Each round learns more of a size:
+  // Ordinary graphs need one or two rounds. Each round learns more of a size:
   // that it is the same on all replicas, its number or symbol, or a size that
-  // it equals. Conflicts are those of a whole round.
+  // it equals. Only a round over all nodes gives the final conflicts.
   TurnLimit Limit("sizes", 16 + 4 * uint64_t(Table.size()));
   for (unsigned Round = 1;; ++Round) {
     bool Whole = Round > 4 || !A.Conflicts.empty();
@@ -148,7 +149,7 @@ void SizeInference::run(const VariantDims &V) {
       auto It = find_if(Order, [&](NodeId Node) { return Due[Node]; });
       return It == Order.end() ? std::string() : G.name(*It).str();
     });
-    // (Dead nodes are not in the order, and would be due forever.)
+    // Dead nodes are not in Order, so that they would be due forever.
     if (Whole)
       for (NodeId Node : Order)
         Due[Node] = true;
@@ -246,7 +247,7 @@ void SizeInference::visit(NodeId Node) {
     markUsers(N);
 }
 
-/// Takes shapes that no rule sets from `_output_shapes` of the file.
+/// Sets shapes that no rule sets from the attribute `_output_shapes`.
 void SizeInference::hintFromAttr() {
   // The shape of a handle is not that of its elements.
   if (Loops && Loops->handleOf({N, 0}) != NoNode)
@@ -270,7 +271,7 @@ void SizeInference::hintFromAttr() {
 
 bool SizeInference::findVariant(VariantDims &Found) const {
   size_t Before = Found.size();
-  // A fed number of rows is that of the whole batch, and not of a replica.
+  // Users feed the number of rows of the whole batch, not that of a replica.
   for (NodeId Node : Fed)
     if (DimId Size = A.value({Node, 0})->front();
         Table.hasSym(Size) && !Table.isSame(Size))
@@ -296,7 +297,7 @@ bool SizeInference::findVariant(VariantDims &Found) const {
     }
   }
   Found.insert(Mixed.begin(), Mixed.end());
-  // Dimensions that vary already do not count again.
+  // Found may hold dimensions of earlier turns, which do not count.
   return Found.size() != Before;
 }
 

@@ -41,7 +41,7 @@ uint16_t SizeOrigins::rowsRoot(uint16_t Rows) const {
 
 void SizeOrigins::define(DimId D, const Sym &S) {
   Origin &Is = Sizes[root(D)].Is;
-  // Rows say more of a size than its number does.
+  // A symbolic size is a better definition than a number.
   if (Is.Is == Kind::Open || Is.Is == Kind::Number)
     Is = originOf(S);
 }

@@ -3,17 +3,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The table of sizes joins two sizes if an op requires them to be equal. Such
-// an equality is a fact only where that op runs:
+// an equality is a fact that holds only where the op runs:
 //
-//     z = x + y             in a branch: says that x and y have equally many
+//     z = x + y             in a branch: proves that x and y have equally many
 //                           rows if the branch is taken, and only then
 //     g = Gather(y, Range(0, rows of x))
-//                           outside of it: may not rely on that
+//                           outside of the branch: must not rely on the fact
 //
 // From this record SizeUses (lib/infer/facts) finds the nodes that rely on a
-// fact without running the op that states it. A size is what its node defines
-// it to be: the sizes that one definition joins have one origin. Each equality
-// of two origins is a fact, recorded with the node that states it.
+// fact although they run where the op that states it may not run. The origin of
+// a size is the definition that its node gives it. Sizes that a definition
+// joins have the same origin. Each equality of two origins is a fact, recorded
+// with the node that states it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,30 +36,32 @@ using DimId = uint32_t;
 
 class SizeOrigins {
 public:
-  /// A size without a known number or known rows; a number of split rows; rows
-  /// that are counted by their values; a number.
+  /// The definition of a size. Open: neither number nor rows are known; Rows:
+  /// rows of a split tensor; Counted: a data-dependent row count; Number: a
+  /// number.
   enum class Kind : uint8_t { Open, Rows, Counted, Number };
   struct Origin {
     Kind Is = Kind::Open;
-    int64_t Value = 0; ///< The size, the rows, the class of rows, the number.
+    int64_t Value = 0; ///< By Kind: DimId, Sym::Rows, Sym::Ragged, or number.
     bool operator==(const Origin &O) const = default;
     bool operator<(const Origin &O) const {
       return Is != O.Is ? Is < O.Is : Value < O.Value;
     }
   };
-  /// Node \p Says states that two origins are one size.
+  /// Node Says states that sizes of the origins X and Y are equal.
   struct Fact {
     Origin X, Y;
     NodeId Says;
     bool operator==(const Fact &O) const = default;
   };
-  /// Two products are one size because their factors are.
+  /// Sizes of the origins X and Y, such as products, are equal because each
+  /// pair in From (of factors) is.
   struct Derived {
     Origin X, Y;
     llvm::SmallVector<std::pair<Origin, Origin>, 2> From;
   };
 
-  /// The next size of the table is node \p By's.
+  /// Adds the next size of the table, which node \p By makes.
   void make(NodeId By) {
     Sizes.push_back({static_cast<DimId>(Sizes.size()), By, {}, false});
   }
@@ -74,29 +77,30 @@ public:
   /// The node that defines \p D.
   NodeId owner(DimId D) const { return Sizes[root(D)].Owner; }
   bool isOpen(DimId D) const { return Sizes[root(D)].Is.Is == Kind::Open; }
-  /// Returns true if the definition of \p D says its number.
+  /// Returns true if the definition of \p D determines its number.
   bool isFixed(DimId D) const { return Sizes[root(D)].Fixed; }
 
-  /// The definition of \p D says that it is \p S, or \p Number.
+  /// Records that \p D is \p S, or \p Number, by its definition.
   void define(DimId D, const Sym &S);
   void defineNumber(DimId D, int64_t Number);
-  /// Joins \p X and \p Y, which one definition makes one size.
+  /// Joins \p X and \p Y, which are equal by definition.
   void join(DimId X, DimId Y);
-  /// Joins the rows of two origins, if both are rows: one definition relates
-  /// them. Facts about these rows do not count.
+  /// Joins the rows of two origins if both are of kind Rows, because a
+  /// definition relates them. Equalities of these rows are no facts.
   void joinRows(Origin X, Origin Y);
   void state(Origin X, Origin Y, NodeId Says);
   void derive(DimId X, DimId Y,
               llvm::ArrayRef<std::pair<DimId, DimId>> Factors);
-  /// A reader of the array or stack \p Handle may get an element with the size
-  /// \p D as well.
+  /// Records that the array or stack \p Handle may also hold an element with
+  /// the size \p D.
   void alsoHolds(NodeId Handle, DimId D) { Held[Handle].push_back(D); }
 
   static Origin originOf(const Sym &S);
   /// The origin of \p D, whatever is defined of it later.
   static Origin ofSize(DimId D) { return {Kind::Open, D}; }
   static Origin number(int64_t Value) { return {Kind::Number, Value}; }
-  /// Returns \p O as it is now: sizes and rows may have been joined.
+  /// Returns the current form of \p O, whose size or rows may have been joined
+  /// with others since.
   Origin settled(Origin O) const;
 
   llvm::ArrayRef<Fact> facts() const { return Facts; }

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// If no rule relates what the replicas would compute, an op is computed once,
-// as in the single-device step. It reads the combined values of all replicas
-// and gives the global value, of which every replica takes its rows:
+// If no rule relates the local values of an op to the global value, the op
+// becomes unreplicated. It reads the combined values of all replicas and
+// computes the global value, of which every replica reads its shard:
 //
 //     s = Sort*(x)                    all = _FromReplicas(x) concat
 //     y = Mul*(s, x)             →    s = Sort(all)
@@ -171,8 +171,8 @@ const char *TypeInference::whyNotKept(NodeId Node) const {
   return nullptr;
 }
 
-/// Has \p First computed once, and the loop that it is in. Returns false if
-/// that is impossible.
+/// Keeps \p First and the loop that it is in. Returns false if that is
+/// impossible.
 bool TypeInference::keep(NodeId First) {
   SmallVector<NodeId, 8> Work{First};
   SmallVector<NodeId, 8> New;
@@ -227,8 +227,7 @@ bool TypeInference::claimsRows(NodeId Node) const {
   return false;
 }
 
-/// Has the node computed once that makes a result of the node at hand
-/// unrelated.
+/// Keeps the node that makes a result of the node at hand unrelated.
 bool TypeInference::keepCause() {
   if (When)
     if (auto Predicate = localPredicate(N))

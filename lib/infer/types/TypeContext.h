@@ -26,7 +26,8 @@
 namespace graft {
 
 namespace types {
-/// The rule of ops without one: global operands give global results, rows give
+/// The rule of ops that have none. If no operand is Sharded or Varying, it asks
+/// for global operands and the results are global values; else they are
 /// Varying.
 void none(TypeContext &C);
 } // namespace types
@@ -38,7 +39,7 @@ public:
 
   const TypeAnalysis &Types;
   const DimAnalysis &D;
-  uint8_t Assumes = 0; ///< The assumptions that all its results rest on.
+  uint8_t Assumes = 0; ///< The assumptions that all results rest on.
   /// The demands of all rules so far.
   std::vector<Demand> Asked;
 

@@ -4,11 +4,10 @@
 //
 // The rounds, and the inference of a node before its rule is asked.
 //
-// Execution has a type too. A node under a predicate that is equal on all
-// replicas runs on all of them or on none, and so do the reductions in a
-// branch. A value under any other predicate has no relation to the
-// single-device value, not even a constant: the single device may not have run
-// it.
+// A node under a predicate that is equal on all replicas runs on all of them or
+// on none, and so do the reductions in a branch. Under any other predicate, no
+// value has a relation to the global value. Even a constant has none, as the
+// node may not have run in the single-device step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,9 +51,9 @@ bool TypeInference::round() {
   return settleLoops() || Any;
 }
 
-/// Sweeps until nothing changes. A sweep leaves to the next one only nodes
-/// behind something that comes round: a loop variable, the elements of an
-/// array, a predicate. Each of these can rise only a limited number of times.
+/// Sweeps until nothing changes. Only nodes that depend on a back edge, on the
+/// elements of an array or on a predicate are left to the next sweep. The types
+/// of these can rise only a limited number of times.
 bool TypeInference::settleLoops() {
   if (!Loops)
     return false;
@@ -397,7 +396,7 @@ bool TypeInference::mixesRows() const {
   return false;
 }
 
-/// Returns the fault of a kernel on zero rows, for a message.
+/// Returns the message text for the fault of a kernel on zero rows.
 static StringRef faultOf(NoRows What) {
   return What == NoRows::Fails       ? "fails"
          : What == NoRows::Unwritten ? "leaves its result uninitialized"

@@ -2,12 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fixpoint. Every round infers types with the demands of earlier rounds
-// met, and makes more demands. After the first, a round visits only nodes that
-// read a type that changed. A demand moves up along linear ops to the raw
-// gradient, so that a gradient is reduced once for all its users. Rounds see
-// only what earlier rounds asked for, so the result does not depend on the
-// order of nodes.
+// The fixpoint of type inference. Every round infers types as if the demands of
+// earlier rounds were met, and makes more demands. Rounds after the first visit
+// only nodes that read a type that changed. A demand moves up along linear ops
+// to the raw gradient, so that a gradient is reduced once for all its users. A
+// round sees only demands of earlier rounds, so the result does not depend on
+// the order of nodes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -82,7 +82,7 @@ TypeAnalysis::TypeAnalysis(const Graph &G, ArrayRef<NodeId> Order,
         Rules.mark(A.Source.Node);
     }
   }
-  // A reduction below another one may have become unnecessary.
+  // A later demand may have made a reduction downstream of it unnecessary.
   for (Demand &D : Reductions) {
     ReplicationType Type = natural(D.Source);
     if (!Type.isPartial()) {
@@ -99,7 +99,7 @@ TypeAnalysis::TypeAnalysis(const Graph &G, ArrayRef<NodeId> Order,
     Rules.findUnusable(Unusable);
   if (KeepOnce)
     Kept = Rules.takeKept();
-  // Gathers and scales are for one user, so only its last demands count.
+  // A gather or scale serves one user, so only that user's last demands count.
   append_range(Demands, Rules.asked());
   llvm::stable_sort(Demands, [](const Demand &A, const Demand &B) {
     return std::tuple(A.Kind, A.Source.Node, A.Source.Port, A.User, A.Index) <
@@ -135,7 +135,7 @@ unsigned TypeAnalysis::blocks(Endpoint E) const {
 
 ReplicationType TypeAnalysis::numberOf(Endpoint E, ReplicationType Type) const {
   if (Type.isJoined()) {
-    // Zeros are the same in any order.
+    // A permutation of zeros is the same value.
     if (!Type.Zero)
       return ReplicationType::varying(E.Node);
     Type.Order = ReplicationType::InOrder;

@@ -8,10 +8,10 @@
 //
 //     true = N^-k * combine(local_0, ..., local_{N-1})
 //
-// where combine picks any (Replicated), concatenates along an axis (Sharded),
-// or adds, takes the minimum, ... (Partial). Varying means that no relation is
-// known. These types find gradients, not names or optimizers: a Partial value
-// that reaches a write must be reduced.
+// Here combine picks any local value (Replicated), concatenates them along an
+// axis (Sharded), or adds them, takes their minimum, ... (Partial). Varying
+// means that no relation is known. graft finds gradients by these types, not by
+// names or optimizers: a Partial value that reaches a write must be reduced.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,43 +38,48 @@ enum class Combine : uint8_t { Sum, Min, Max, And, Or };
 /// Returns the name that CombineAttr and remarks use, such as "sum".
 llvm::StringRef combineName(Combine Op);
 
-/// The assumptions of a type that the graph does not prove (a bit mask).
+/// The assumptions that a type rests on and the graph does not prove (a bit
+/// mask).
 enum Assumption : uint8_t {
   AssumesLocalBatchNorm = 1, ///< Statistics are those of one replica's rows.
   AssumesRandomDraw = 2,     ///< Equal in distribution, not in value.
   AssumesReduction = 4,      ///< A reduction that was asked for, not proved.
 };
 
-/// A mark of Varying values: indices that are right within a replica, and
-/// values that belong to them. Ops that neither move nor use them drop the
-/// mark.
+/// A mark of Varying values: indices that are right only within the shard of a
+/// replica, and values that belong to the indices. An op drops the mark unless
+/// it moves or uses them.
 enum class LocalIndices : uint8_t {
   None,
-  /// Row numbers. With the number of the replica's first row added, and
-  /// concatenated along Axis, they are the global value.
+  /// Row numbers, counted from the replica's first row. With the global number
+  /// of this row added, and concatenated along Axis, they are the global value.
   RowNumbers,
   RowIndices, ///< Tuples along the last axis that begin with a row number.
   IndexRows,  ///< RowIndices transposed: tuples along the first axis.
-  /// A tensor that a batch norm keeps for its gradient. Only its kernel knows
-  /// the size; it is right for the gradient on the same replica.
+  /// A tensor that a batch norm keeps for its gradient. Only the kernel knows
+  /// its size. The gradient op of the same replica may read it.
   ForGradient,
-  // The entries of a sparse tensor in the rows of the replica, in the order of
-  // the whole tensor, which need not be sorted by row. Cause is the node that
-  // slices it (lib/program/forms/EntrySlice.h).
+  // The replica's entries of a sparse tensor: those in the rows of its shard.
+  // They have the order of the whole tensor, which need not be sorted by row.
+  // Cause is the node that slices the tensor
+  // (lib/program/forms/EntrySlice.h).
   EntryIndices, ///< Indices whose rows count from the replica's first row.
-  EntryRows,    ///< The row numbers alone, counted from there.
+  EntryRows,    ///< The row numbers alone, from the replica's first row.
   EntryValues,  ///< A row for each entry along axis 0, a function of the entry.
-  // A sparse matrix with the rows of the replica: the row numbers of its
-  // elements, other values of each element, and pairs of row and column.
-  // Tensors with one Cause belong together and have its order.
+  // A sparse matrix with the rows of the replica (accidental hits): the row
+  // numbers of its elements, other values of each element, and pairs of row and
+  // column. Tensors with the same Cause belong to one matrix, and list its
+  // elements in the same order.
   HitRows,
   HitValues,
   HitIndices,
-  // The distinct values that a replica finds; Cause is the Unique. A row of
-  // Distinct is a function of one distinct value. Each row along Axis has a
-  // number, the index of its distinct value. Rows of Sums, one for each
-  // distinct value, are terms of a sum over the replicas. The All kinds have
-  // the rows of all replicas, one after the other.
+  // The distinct values that a replica finds; Cause is the Unique node.
+  // Distinct: each row is a function of one distinct value.
+  // DistinctNumbers: each row along Axis is the index of its distinct value.
+  // DistinctSums: each row, one for each distinct value, is a term of a sum
+  // over the replicas.
+  // The kinds with All have the rows of all replicas, one replica after the
+  // other.
   Distinct,
   DistinctNumbers,
   DistinctSums,
@@ -88,21 +93,20 @@ struct ReplicationType {
   Combine Op = Combine::Sum; ///< The operation of Partial.
   LocalIndices Indices = LocalIndices::None;
   uint8_t Assumes = 0;
-  bool Zero : 1 = false;     ///< All zeros: has every k, see hasSizeOf().
+  bool Zero : 1 = false;     ///< All zeros: every K fits, see hasSizeOf().
   bool Symbolic : 1 = false; ///< An integer made of local sizes.
   /// The global value of an unreplicated node, computed on the rows of all
-  /// replicas. A per-replica user reads it split, or as it is
-  /// (TypeContext::operand).
+  /// replicas. A per-replica user reads its shard, or the value itself if it
+  /// has no batch axis (TypeContext::ofWhole).
   bool Whole : 1 = false;
   uint8_t Axis = 0;   ///< The axis of Sharded, and of row numbers.
-  int8_t K = 0;       ///< The power of N, see above.
+  int8_t K = 0;       ///< The scale exponent k.
   uint32_t Order = 0; ///< The order of Sharded rows or row numbers, see below.
   NodeId Cause = NoNode; ///< The node at which Varying began.
 
-  /// Orders of rows: that of the global value; any, since all rows are equal;
-  /// the others are orders of parts that were joined along the axis
-  /// (TypeAnalysis). The local values, concatenated, have the rows of the
-  /// global value in another order then.
+  /// Orders of rows. InOrder: that of the global value. AnyOrder: all rows are
+  /// equal. Other numbers are concatenation orders (TypeAnalysis::OrderedPart):
+  /// the concatenated local values are a permutation of the global rows.
   static constexpr uint32_t InOrder = 0, AnyOrder = ~0u;
 
   bool isOfHits() const {
@@ -131,9 +135,9 @@ struct ReplicationType {
     return L == Layout::Sharded && Order != InOrder && Order != AnyOrder;
   }
 
-  /// Returns true if these zeros are as large as a value of type \p X. Zeros
-  /// have every layout, but zeros for the rows of one replica are fewer than
-  /// zeros for all rows.
+  /// Returns true if these zeros have the local shape of a value of type \p X.
+  /// Zeros fit every layout, but zeros for the rows of one replica are fewer
+  /// than zeros for all rows.
   bool hasSizeOf(const ReplicationType &X) const {
     return isNothing() || X.isNothing() ||
            (isSharded() ? X.isSharded() && X.Axis == Axis : !X.isSharded());
@@ -177,22 +181,22 @@ struct ReplicationType {
     T.Cause = Cause;
     return T;
   }
-  /// Sets the scale exponent. One out of range stays out of range
+  /// Sets the scale exponent. An exponent out of range stays out of range
   /// (isPowerKnown), and the value becomes Varying.
   void setPower(int Power) {
     K = static_cast<int8_t>(std::clamp(Power, -MaxPower - 1, MaxPower + 1));
   }
   bool isPowerKnown() const { return K >= -MaxPower && K <= MaxPower; }
   static constexpr int MaxPower = 100;
-  /// Sets the axis. One that no tensor has becomes NoAxis, and the value
-  /// becomes Varying.
+  /// Sets the axis. An axis that no tensor can have becomes NoAxis, and the
+  /// value becomes Varying.
   void setAxis(int64_t Number) {
     Axis =
         Number >= 0 && Number < MaxRank ? static_cast<uint8_t>(Number) : NoAxis;
   }
   bool isAxisKnown() const { return Axis != NoAxis; }
   static constexpr uint8_t NoAxis = UINT8_MAX;
-  /// Returns true for a global value without any mark: most of a graph.
+  /// Returns true for a global value without any mark, as most tensors are.
   bool isPlain() const { return isTrue() && !Zero && !Whole && Assumes == 0; }
   bool isTrue() const { return L == Layout::Replicated && K == 0 && !Symbolic; }
   bool isWholeSize() const { return Whole && Symbolic; }
@@ -200,8 +204,8 @@ struct ReplicationType {
   bool isSharded() const { return L == Layout::Sharded; }
   bool isPartial() const { return L == Layout::Partial; }
   bool isVarying() const { return L == Layout::Varying; }
-  /// Returns true if no rule relates the local values, not even as indices of
-  /// their own rows.
+  /// Returns true if no rule relates the local values to the global value, not
+  /// even as local indices.
   bool isUnrelated() const {
     return isVarying() && Indices == LocalIndices::None;
   }
@@ -220,13 +224,12 @@ static_assert(sizeof(ReplicationType) == 16);
 /// A collective request: a node that must be inserted so that every rule holds.
 struct Demand {
   enum KindTy : uint8_t {
-    /// Tensor Source becomes Replicated k=0 for all its users; a node that
-    /// joins rows then reads the rows of all replicas.
+    /// Tensor Source becomes Replicated k=0 for all its users. If Source joins
+    /// rows, its node then reads the rows of all replicas.
     Reduce,
-    Gather, ///< Input Index of User is gathered along Axis, for it alone.
-    Scale,  ///< Input Index of User is multiplied by N^Power, for it alone.
-    Count,  ///< Input Index of User, a number of rows, is added up, for it
-            ///< alone.
+    Gather, ///< Input Index is gathered along Axis, for User alone.
+    Scale,  ///< Input Index is multiplied by N^Power, for User alone.
+    Count,  ///< Input Index, a number of rows, is summed, for User alone.
   };
   KindTy Kind;
   Endpoint Source;
@@ -234,35 +237,37 @@ struct Demand {
   unsigned Index = 0;
   int Power = 0;
   unsigned Axis = 0;
-  bool Uneven = false; ///< Gather: rows whose number may differ per replica.
+  bool Uneven = false; ///< Gather: replicas may have unequally many rows.
   Combine Op = Combine::Sum;
   NodeId Because = NoNode; ///< The node whose rule asked.
 };
 
 /// The options for unreplicated nodes.
 struct KeepOptions {
-  llvm::ArrayRef<NodeId> Fetched; ///< Nodes whose value is wanted.
-  llvm::ArrayRef<NodeId> Fed;     ///< Kept so that users can feed them.
-  llvm::ArrayRef<NodeId> Moved;   ///< Kept since less is sent then.
-  /// A batch norm takes the statistics of one replica's rows, as the user says.
+  llvm::ArrayRef<NodeId> Fetched; ///< Nodes whose value is fetched.
+  llvm::ArrayRef<NodeId> Fed;     ///< Unreplicated so that users can feed them.
+  llvm::ArrayRef<NodeId> Moved;   ///< Unreplicated so that less data is sent.
+  /// The user lets a batch norm use the statistics of one replica's rows.
   bool LocalBatchNorm = false;
 };
 
 class TypeAnalysis {
 public:
-  /// Infers all types of \p G. Demands are collected to a fixpoint and taken to
-  /// be met. \p Order is topologicalOrder(G). With \p KeepOnce nodes that no
-  /// rule relates are taken to be computed once, on the rows of all replicas.
+  /// Infers all types of \p G, as if all demands were met. Collects demands to
+  /// a fixpoint. \p Order is topologicalOrder(G). With \p KeepOnce, nodes whose
+  /// value no rule relates become unreplicated and read the rows of all
+  /// replicas.
   TypeAnalysis(const Graph &G, llvm::ArrayRef<NodeId> Order,
                const DimAnalysis &Dims, const VariableIndex &Vars,
                const KeepOptions *KeepOnce = nullptr);
 
-  /// Nodes to be computed once so that everything is related.
+  /// Nodes that must be unreplicated so that every value has a known relation
+  /// to the global value.
   struct KeptNodes {
     std::vector<NodeId> Nodes; ///< In node order.
-    /// The nodes among them that no rule related, and why.
+    /// Those of Nodes whose value no rule relates, and the reason.
     std::vector<std::pair<NodeId, std::string>> Causes;
-    /// Nodes that would have to be unreplicated and cannot be, and why.
+    /// Nodes that would have to be unreplicated but cannot be, and the reason.
     std::vector<std::pair<NodeId, std::string>> Refused;
   };
   const KeptNodes &kept() const { return Kept; }
@@ -273,8 +278,8 @@ public:
     return Type.isPartial() && Reduced[Dims.outputIndex(E)] ? reducedType(Type)
                                                             : Type;
   }
-  /// Returns the type that the rule of the producer gives, without a reduction
-  /// of \p E.
+  /// Returns the type that the producer's rule infers, before a reduction of
+  /// \p E.
   ReplicationType natural(Endpoint E) const {
     return Dims.validPort(E) ? Types[Dims.outputIndex(E)]
                              : ReplicationType::varying(E.Node);
@@ -285,14 +290,13 @@ public:
     return Type.isJoined() || Type.Symbolic ? numberOf(E, Type) : Type;
   }
 
-  /// Returns, for integers that are made of local sizes, the power of N by
-  /// which each global element exceeds the local one. None if that is not
-  /// known.
+  /// Returns the k of each element of \p E, integers made of local sizes: the
+  /// global element is N^k times the local one. None if a k is not known.
   std::optional<llvm::SmallVector<int64_t, 4>> sizePowers(Endpoint E) const;
 
-  /// Returns the axis along which a replica has rows of \p E, which is Whole;
-  /// -1 if each replica has all of it. Returns nothing if that is not known, if
-  /// there are several axes, or if \p E holds sizes.
+  /// Returns the axis along which a replica reads its shard of \p E, which is
+  /// Whole; -1 if each replica reads the whole tensor. Returns nothing if the
+  /// axis is not known, if there are several, or if \p E holds sizes.
   std::optional<int> wholeAxis(Endpoint E) const;
 
   /// Returns the number of equal blocks of rows that every replica has, each in
@@ -300,25 +304,25 @@ public:
   /// many blocks to join.
   unsigned blocks(Endpoint E) const;
 
-  /// Returns the demands by kind, and by node within a kind; empty for a
-  /// finished program.
+  /// Returns the demands, sorted by kind and then by node. A finished program
+  /// has none.
   const std::vector<Demand> &demands() const { return Demands; }
 
   /// Infers the types of nodes that are new and forgets the demands, which are
   /// met now. \p Order is the new topological order.
   void extend(llvm::ArrayRef<NodeId> Order);
 
-  /// Returns why \p N is Varying, if that began at \p N.
+  /// Returns the reason for a Varying result of \p N that began at \p N.
   std::string reason(NodeId N) const;
 
-  /// Returns the inputs of updates whose value no rule could relate: (node,
-  /// input), in node order.
+  /// Returns the inputs of updates whose value is not proved: (node, input), in
+  /// node order.
   const std::vector<std::pair<NodeId, unsigned>> &unprovedWrites() const {
     return Unproved;
   }
   /// Returns true if \p N reads or writes a variable that has a policy of its
-  /// own. It may write what the policy asks for, even if that is not the value
-  /// of the single-device step.
+  /// own. \p N may write the value that the policy asks for, even if it is not
+  /// the value of the single-device step.
   bool usesState(NodeId N) const { return anyStates() && stateOf(N); }
   /// Returns true if \p Type is Varying because a variable's policy says so.
   bool isByPolicy(const ReplicationType &Type) const {
@@ -333,28 +337,28 @@ public:
   }
   /// Returns true if a variable has a policy of its own.
   bool anyStates() const { return !States.empty(); }
-  /// Returns true if \p N reads a variable whose copies are not aggregated: the
-  /// name has the value of copy 0, which no run outside of the step may read.
+  /// Returns true if \p N reads a variable whose copies are not aggregated. A
+  /// run outside of the step must not read \p N, since it would get copy 0.
   bool readsUnaggregated(NodeId N) const {
     const VariableState *S = anyStates() ? stateOf(N) : nullptr;
     return S && S->OnRead && S->How == Aggregation::None &&
            (G.isOp(N, op::ReadVariableOp) || G.isOp(N, op::Identity));
   }
-  /// Returns the nodes that introduce assumptions: (node, bits). All of them
-  /// reach a write or a result, or they would not be there.
+  /// Returns the nodes that introduce assumptions: (node, bits of Assumption).
+  /// All of them reach a write or a result.
   const std::vector<std::pair<NodeId, uint8_t>> &assumptions() const {
     return Sources;
   }
 
   /// Returns the unreplicated ops with an effect that run under a predicate on
-  /// which replicas may disagree, although no operand shows it: (node,
+  /// which replicas may disagree, and whose operands do not show this: (node,
   /// predicate), in node order.
   const std::vector<std::pair<NodeId, Endpoint>> &localEffects() const {
     return LocalEffects;
   }
 
-  /// Returns the operands (node, input) that replicas would have to exchange
-  /// inside a loop, which they cannot.
+  /// Returns the operands (node, input) that would need a collective inside a
+  /// loop, where none is possible.
   const std::vector<std::pair<NodeId, unsigned>> &refusedInside() const {
     return RefusedInside;
   }
@@ -367,19 +371,20 @@ public:
                                        : std::optional(It->second);
   }
 
-  /// Returns the nodes, each once, that find or send rows whose per-replica
-  /// numbers some user cannot use. They must select among the rows of all
-  /// replicas.
+  /// Returns the nodes that find or send rows (trait::FindsRows, SendsRows) and
+  /// have a user that cannot use local row indices. These nodes must select
+  /// among the rows of all replicas. Each node is listed once.
   const std::vector<NodeId> &unusableNumbers() const { return Unusable; }
 
-  /// Returns the nodes, in order, whose integer was taken to be a size of the
-  /// single-device step (DimAnalysis::shared) but is another one on replicas.
+  /// Returns the nodes, in node order, whose integer was taken to be a size of
+  /// the single-device step (DimAnalysis::shared) but differs on replicas.
   std::vector<NodeId> differing() const;
 
-  /// One part of an order of rows: its own order, and its number of rows, as
-  /// Rows or, if it is only known to be one size, as Size. A single part has
-  /// another meaning: the rows of Order that the Where with row count Rows
-  /// selects or, with Size and Rows, Size blocks of Rows rows each.
+  /// One part of a concatenation order: the order of its rows and their number.
+  /// The number is Rows, or Size if only its size variable is known.
+  /// A list with a single part has another meaning: the rows of Order that the
+  /// Where with row count Rows selects. If Size is set as well, it means Size
+  /// blocks of Rows rows each.
   struct OrderedPart {
     uint32_t Order;
     DimId Size;
@@ -400,8 +405,8 @@ private:
   friend class TypeInference;
   /// Implements number() for a type that is Symbolic or joined.
   ReplicationType numberOf(Endpoint E, ReplicationType Type) const;
-  /// Returns the axis along which each replica has a share of \p E; -1: none;
-  /// -2: not known, or several.
+  /// Returns the axis along which each replica has a shard of \p E. -1: there
+  /// is none. -2: the axis is not known, or there are several.
   int localAxis(Endpoint E) const;
   static ReplicationType reducedType(ReplicationType Type) {
     ReplicationType Result = ReplicationType::replicated();

@@ -3,11 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // `tf.saved_model.load` returns objects with functions and ignores the graph of
-// the SavedModel. The functions are bodies of the library. Each is named by an
-// object and has the variables of others bound to its last arguments.
+// the SavedModel. The functions are bodies of the library. An object names each
+// function, and the variables of other objects are bound to its last arguments.
 //
-// A function that only calls another one, as that of a signature does, stands
-// for it: rewriting the inner body rewrites the step of all its callers.
+// A function that only calls another one, such as the function of a signature,
+// stands for that one: rewriting the inner body rewrites the step of all its
+// callers.
 //
 //===----------------------------------------------------------------------===//
 

@@ -234,9 +234,9 @@ Inliner::Ends Inliner::controls(NodeId N) const {
   return Ends(In.begin(), In.end());
 }
 
-/// Returns a control input that is dead if the call \p N is and that is in its
-/// frame: nodes without inputs wait for it. Returns none if nothing can be
-/// dead.
+/// Returns a control input, in the frame of the call \p N, that is dead if the
+/// call is dead. Nodes of the body that have no inputs wait for it. Returns
+/// none if nothing can be dead.
 Inliner::Ends Inliner::witness(NodeId N) {
   Ends Result = controls(N);
   if (!Result.empty() || G.node(N).NumData == 0)
@@ -327,8 +327,8 @@ unsigned Inliner::typeOf(Endpoint E) const {
 }
 
 /// Reports an error unless \p E, which is \p What of \p Who, has the type
-/// \p Want. No other check would: readers of a call's result have the type that
-/// the call declares.
+/// \p Want. No other check finds this error, because the readers of a call's
+/// result expect the type that the call declares.
 void Inliner::wantType(StringRef Who, Endpoint E, unsigned Want,
                        const Twine &What) {
   unsigned Type = typeOf(E);

@@ -19,8 +19,8 @@ namespace graft {
 struct InlineOptions {
   /// Calls whose outputs are named by a user.
   llvm::StringSet<> Kept;
-  /// If set, an output of the inliner's result: its node of a call's name
-  /// decides whether the call is inlined and whether it keeps its name.
+  /// If set, an output that was made from an inlined graph. Its node with the
+  /// name of a call decides whether the call is inlined and keeps its name.
   const Graph *Like = nullptr;
 };
 

@@ -120,7 +120,8 @@ void Inliner::conditional(NodeId N, CallKind Kind,
   replace(N, B);
 }
 
-/// Returns for each output of \p Def whether it is the argument of that number.
+/// Returns for each output of \p Def whether it is the argument with the same
+/// number, unchanged.
 static std::vector<bool> findInvariants(const tensorflow::FunctionDef &Def) {
   StringMap<StringRef> Passes;
   for (const tensorflow::NodeDef &Node : Def.node_def())

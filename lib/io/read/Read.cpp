@@ -57,7 +57,8 @@ private:
   Error fail(const Twine &Message) const {
     return make_error<InputError>(M.FileName, Message.str());
   }
-  /// Gives \p E the file's name, and the node's line if it names a node.
+  /// Adds the name of the file to \p E, and the line of the node if \p E names
+  /// one.
   Error locate(Error E) const;
   Expected<InputKind> sniff();
   Error openShards(const ShardName &Given);
@@ -75,7 +76,7 @@ Error ModuleReader::locate(Error E) const {
     return E;
   std::string Message = toString(std::move(E));
   StringRef Rest(Message);
-  // If there are several files, name the one.
+  // If there are several files, the error names the faulty one.
   unsigned Part;
   if (M.Files.size() > 1 && Rest.consume_front("part ") &&
       !Rest.consumeInteger(10, Part) && Rest.consume_front(": "))
@@ -198,7 +199,7 @@ static bool isStream(const std::string &File) {
   return sys::fs::exists(File) && !sys::fs::is_regular_file(File);
 }
 
-/// Opens the other shards of the graph of which the file is one.
+/// Opens all other shards of the graph; the file is one of its shards.
 Error ModuleReader::openShards(const ShardName &Given) {
   std::unique_ptr<MemoryBuffer> First = std::move(M.Buffers.front());
   M.Buffers.clear();

@@ -91,7 +91,7 @@ private:
   std::string Name;   ///< The temporary file; empty: there is none.
   std::string Hidden; ///< The old destination, after hide().
   bool Replaced = false;
-  bool IsOld = false; ///< There was one: after replace(), it has Name.
+  bool IsOld = false; ///< After replace(): Name is the old destination.
 };
 
 } // namespace graft

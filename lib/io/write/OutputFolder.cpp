@@ -291,8 +291,8 @@ Error OutputFolder::keep(bool Replace) {
       continue;
   [[maybe_unused]] std::error_code Ignored =
       sys::fs::setPermissions(Name, Mode);
-  // The old folder is swapped with the new one, so that there always is one,
-  // and removed after that.
+  // Swaps the old folder with the new one, so that the destination always
+  // exists. The old folder is removed after that.
   if (std::error_code Reason =
           Exists ? swapPaths(Name, Target) : sys::fs::rename(Name, Target))
     return systemFailure("cannot write", Target, Reason);

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A CondContextDef or WhileContextDef lists the tensors of a branch or a body.
-// Where these are local to a replica, or a merged value took their name, the
-// node that is in the branch is copy 0.
+// A CondContextDef or WhileContextDef lists the tensors of a branch or a body
+// by name. If a tensor is local to a replica, or a merged value took its name,
+// the context has to list copy 0, which is in the branch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,8 +59,8 @@ private:
   const Graph &G;
   std::optional<unsigned> Worker;
   std::string Word;        ///< The word in the names of copies.
-  StringMap<NodeId> Moved; ///< By name in the input, where another node has it
-                           ///< now.
+  StringMap<NodeId> Moved; ///< By name in the input: nodes that have another
+                           ///< name now.
 };
 
 ContextLowering::ContextLowering(const Graph &G, std::optional<unsigned> Worker)

@@ -77,7 +77,7 @@ private:
 
   DeviceRow deviceRow(llvm::StringRef Of) const;
 
-  /// Returns true if each replica reads an output of its own of \p This.
+  /// Returns true if \p This has an output for each replica.
   bool isSplit(const Node &This) const {
     return Program[This.Op] == Split || Program[This.Op] == FanOut;
   }
@@ -123,7 +123,7 @@ private:
   std::vector<bool> Rewrites;        ///< By op: copies differ in attributes.
   std::vector<std::string> OpFields; ///< By op: field 2 of a node.
   std::vector<ProgramOp> Program;
-  /// By device of the input, and one without names for nodes with
+  /// By device of the input. The last row has no names: it is for nodes with
   /// NF_FixedDevice.
   std::vector<DeviceRow> Rows;
 };

@@ -20,11 +20,11 @@ struct ScaleFactor {
   std::string Tensor; ///< The constant, as an encoded TensorProto.
 };
 
-/// Returns \p Count to the power of \p Scale: one number, or one for each
-/// element of a vector of sizes. Integers, which have no reciprocal, are
-/// divided.
+/// Returns the factor of the `_Scale` node \p Scale: \p Count to its power, or
+/// to one power for each element of a vector of sizes. Integers, which have no
+/// reciprocal, are divided.
 ScaleFactor scaleFactor(const Graph &G, NodeId Scale, unsigned Count);
-/// Returns the same for a number of \p Type and one \p Power.
+/// Returns \p Count to the power of \p Power as a factor of \p Type.
 ScaleFactor scaleFactor(unsigned Type, int64_t Power, unsigned Count);
 
 } // namespace graft

@@ -23,14 +23,14 @@ Branches::Branches(Graph &G, AddFn Add) : G(G), Add(std::move(Add)) {
     place(N);
 }
 
-/// Returns the tensor that \p Predicate passes on.
+/// Returns the tensor behind the Identities of \p Predicate.
 Endpoint Branches::source(Endpoint Predicate) const {
   while (G.isOp(Predicate.Node, op::Identity))
     Predicate = G.input(Predicate.Node, 0);
   return Predicate;
 }
 
-/// Returns the first of the predicates that have the value of \p Predicate.
+/// Returns the predicate that stands for all that are equal to \p Predicate.
 Endpoint Branches::first(Endpoint Predicate) const {
   Predicate = source(Predicate);
   for (auto It = Equal.find({Predicate.Node, Predicate.Port});
@@ -77,8 +77,9 @@ bool Branches::isSame(unsigned A, unsigned B) const {
   return true;
 }
 
-/// Makes the predicates of \p A and \p B one if a node needs both branches:
-/// copies of one predicate, whose sides replicas share, have one value.
+/// Records that the predicates of \p A and \p B are equal, because a node needs
+/// both branches: they are copies of one predicate, for which all replicas take
+/// the same side. Returns false for loops, and if the parents differ.
 bool Branches::unite(unsigned A, unsigned B) {
   if (isLoop(A) || isLoop(B) || !isSame(All[A].Parent, All[B].Parent))
     return false;

@@ -19,9 +19,10 @@
 // copy is placed. All other nodes that depend on rows belong to worker 0, the
 // chief. Every graph has the nodes that depend on no rows, such as variables,
 // their initial values and checkpoints. Every graph also has each name that is
-// fetched or run, such as the train op. That of worker 0 waits for the messages
-// that it sends. That of another worker sends what worker 0 needs, and takes
-// the value or waits for the end of the step.
+// fetched or run, such as the train op. On worker 0 the name waits for the
+// messages that the worker sends. On another worker the name sends the values
+// that worker 0 needs. It then returns the value of worker 0, or waits for the
+// end of the step.
 //
 //===----------------------------------------------------------------------===//
 

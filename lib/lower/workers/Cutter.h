@@ -31,7 +31,7 @@ namespace graft {
 /// The owner of nodes that every worker has.
 inline constexpr int Common = -1;
 
-/// A tensor, or the end of a node, that one worker sends another.
+/// A tensor or a control dependency that one worker sends to another.
 struct Channel {
   Endpoint From;
   int Source = 0, Target = 0;
@@ -47,24 +47,26 @@ struct Message {
   llvm::BitVector Of; ///< The names that need it.
   std::vector<unsigned> Channels;
   MessageQueue Queue;
-  /// A message of the same worker to the chief that is in any run with this
-  /// one, and whose number this one must have. If it has the same level, it is
-  /// sent after this one.
+  /// The message whose number this one must have. It also goes from the same
+  /// worker to the chief, and every run with this message has it. If both have
+  /// the same level, the root is sent later.
   std::optional<unsigned> Root;
 };
 
 /// A name that every worker has although worker 0 computes its value.
 struct RunName {
   NodeId Node;
-  /// Set for rows of the replicas: each worker has its own.
+  /// Set if the node concatenates the rows of the replicas for a fetch: each
+  /// worker returns its own rows.
   bool IsRows = false;
-  /// Its outputs, or its end, which the others receive; outside of
-  /// conditionals, where there is always a value.
+  /// The outputs that the other workers receive, or a control dependency if the
+  /// node has none. They are outside of conditionals, so that there is always a
+  /// value.
   llvm::SmallVector<Endpoint, 2> Given;
-  /// Messages with its value, or its end, for each of the others.
+  /// The messages that carry Given to the other workers.
   std::vector<unsigned> Values;
   std::vector<unsigned> Messages; ///< All messages that a run of it sends or
-                                  ///< takes.
+                                  ///< receives.
   NodeId Run = NoNode;            ///< The node that has the name in the end.
 };
 
@@ -173,8 +175,8 @@ private:
   std::string Scope; ///< The scope of all nodes that are added.
   std::string Home;  ///< The device that keeps the state of runs.
   std::vector<int> Owner;
-  /// By node of the graph for all: set if every worker has the node, and waits
-  /// there for its own copies.
+  /// By node of the graph for all tasks: set if every worker has the node,
+  /// which then waits only for copies of this worker.
   std::vector<bool> Waiting;
   llvm::DenseMap<NodeId, int> Given; ///< Owners of the nodes that shareFeeds()
                                      ///< adds.
@@ -186,14 +188,14 @@ private:
   std::optional<Branches> Conditionals;
   std::vector<RunName> Names;
   llvm::DenseSet<NodeId> Rows; ///< See RunName::IsRows.
-  /// Writes of a worker that the same names run, by the numbers of the names in
-  /// the plan.
+  /// Writes by the names that run them (their numbers in the plan) and by their
+  /// owner.
   std::map<std::pair<std::vector<size_t>, int>, std::vector<NodeId>>
       WriteGroups;
-  std::vector<bool> AfterWrites; ///< By node: depends on such a write.
+  std::vector<bool> AfterWrites; ///< By node: is or depends on a write.
   std::vector<Message> All;      ///< All messages.
   std::optional<Messages> Wire;
-  NodeId FirstOfWire = 0;   ///< The first node that it added.
+  NodeId FirstOfWire = 0;   ///< The first node that Wire added.
   std::vector<NodeId> Sent; ///< By message: the node that sends it.
   std::vector<Messages::Received> Received;
   std::vector<OwnCopy> Copies; ///< Variables of this worker, with primaries.

@@ -25,10 +25,10 @@ using namespace llvm;
 
 namespace graft {
 
-/// Returns the device that keeps the state of runs: the server, if that is no
-/// worker's task and no other worker has variables; else the chief. If the
-/// chief is restarted, sessions of workers with variables have to restart too,
-/// and they end with the chief if they need its task.
+/// Returns the device that keeps the state of runs: the server, if it is no
+/// worker's task and no worker but the chief has variables; else the chief. If
+/// the chief restarts, sessions of workers with variables have to restart too.
+/// A session that needs the chief's task ends with the chief.
 std::string Cutter::findHome() const {
   auto D = DeviceName::parse(Plan.Server);
   if (!D || D->Job.empty() || taskOf(Plan.Server) != Common ||
@@ -49,9 +49,10 @@ void Cutter::findWritten() {
                  G.anyUse(N, [&](Use U) { return Written[U.User]; });
 }
 
-/// Returns the host of the server that \p Reader is on, or the chief's. A value
-/// that leads to no write, as a loss, is sent where the state of runs is kept:
-/// workers other than the chief then need no further task for it.
+/// Returns the device of a queue that \p Reader reads: the host of its server,
+/// or of the chief if it is on no server. If a reader on no server leads to no
+/// write, as for a loss, the queue is on the device that keeps the state of
+/// runs. Workers other than the chief then need no further task for it.
 std::string Cutter::queueDevice(NodeId Reader) const {
   auto D = DeviceName::parse(G.device(Reader));
   if (!D || D->Job.empty() || taskOf(G.device(Reader)) != Common)
@@ -121,7 +122,7 @@ bool Cutter::findChannels() {
   return true;
 }
 
-/// Returns by node how many messages have to come before it can run.
+/// Returns, by node, the length of the longest chain of messages before it.
 std::vector<unsigned> Cutter::levels() const {
   std::vector<unsigned> Level(G.size());
   std::vector<NodeId> Order = topologicalOrder(G);
@@ -154,8 +155,9 @@ bool Cutter::canSend(Endpoint E) const {
   return Type != DT_INVALID && Type != DT_RESOURCE && Type != DT_VARIANT;
 }
 
-/// Groups channels into messages. Every run that has one channel of a message
-/// must have all of them, and none may depend on another one.
+/// Groups channels into messages. A run that needs one channel of a message
+/// must need all its channels, and no channel may depend on another one of
+/// them.
 void Cutter::groupMessages(ArrayRef<BitVector> NamesOf) {
   std::vector<unsigned> Level = levels();
   using Key =
@@ -193,8 +195,9 @@ void Cutter::groupMessages(ArrayRef<BitVector> NamesOf) {
   findRoots();
 }
 
-/// Gives all messages of a worker to the chief in one run the same number: a
-/// worker that was restarted in the middle may have sent some of them before.
+/// Finds the root of each message to the chief. All messages of a worker in one
+/// run must have the same number: a worker that was restarted during the run
+/// may have sent some of them before.
 void Cutter::findRoots() {
   std::vector<SmallVector<unsigned, 2>> Given(Workers); // By source.
   for (auto [I, M] : enumerate(All))

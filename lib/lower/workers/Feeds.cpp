@@ -22,8 +22,8 @@ bool Cutter::isFeedSplit(NodeId N) const {
          G.opName(G.input(N, 1).Node).starts_with(op::Placeholder);
 }
 
-/// Makes nodes that read rows of other workers, or all rows, read copies of
-/// them: the workers that have the rows send these.
+/// Adds copies of rows for nodes that read the rows of another worker, or all
+/// rows of the feed. The worker that has the rows sends the copy.
 void Cutter::shareFeed(NodeId Split) {
   NodeId Feed = G.input(Split, 1).Node;
   auto Replicas =
@@ -79,7 +79,7 @@ void Cutter::shareFeeds() {
       shareFeed(N);
 }
 
-/// Makes the worker be fed its own rows only.
+/// Shrinks the feed of \p Split to the rows of this worker.
 bool Cutter::splitFeed(NodeId Split) {
   NodeId Feed = G.input(Split, 1).Node;
   if (G.isOp(Feed, op::PlaceholderWithDefault)) {

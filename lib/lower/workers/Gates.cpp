@@ -18,9 +18,9 @@ using namespace llvm;
 
 namespace graft {
 
-/// Workers read the value that a variable has before the step: its write waits
-/// until all others have read it. Writes of one worker that every name runs
-/// together wait for the same reads.
+/// Makes a write wait until all other workers have read the variable: they need
+/// the value from before the step. Writes of one worker that the same names run
+/// are a group, which waits for the same reads.
 void Cutter::gateWrites() {
   DenseMap<NodeId, std::vector<size_t>> Runs, Takes;
   auto TakesOther = [&](NodeId N) {
@@ -52,7 +52,7 @@ void Cutter::gateWrites() {
   After.resize(G.size());
   spread(Writes, After);
   DenseMap<NodeId, BitVector> Leads = leadsOf();
-  // By group of writes of the chief.
+  // By write group; empty unless the writes are the chief's.
   std::vector<ByWorker> Givers;
   Givers.reserve(WriteGroups.size());
   for (const auto &[Key, Group] : WriteGroups)
@@ -72,8 +72,8 @@ void Cutter::gateWrites() {
   }
 }
 
-/// Returns by common node the workers that have a node which depends on it,
-/// before any write.
+/// Returns, by common node, the owners of the nodes that depend on it. Nodes
+/// after a write do not count.
 DenseMap<NodeId, BitVector> Cutter::leadsOf() const {
   DenseMap<NodeId, BitVector> Leads;
   std::vector<NodeId> Order = topologicalOrder(G);
@@ -98,9 +98,9 @@ DenseMap<NodeId, BitVector> Cutter::leadsOf() const {
   return Leads;
 }
 
-/// Returns by worker the nodes that it sends the chief whenever one of \p Names
-/// is run, before any write. \p Takes has by node of the chief the names that
-/// run it.
+/// Returns, by worker, its nodes whose values the chief reads in every run of
+/// one of \p Names. Nodes after a write do not count. \p Takes maps a node of
+/// the chief to the names that run it.
 Cutter::ByWorker
 Cutter::givers(ArrayRef<size_t> Names,
                const DenseMap<NodeId, std::vector<size_t>> &Takes) const {
@@ -114,8 +114,9 @@ Cutter::givers(ArrayRef<size_t> Names,
   return Givers;
 }
 
-/// Returns the nodes of \p Worker that come after the values that it gives the
-/// chief, \p Givers: the chief's writes wait for them (gateOnAll).
+/// Returns \p Givers, whose values \p Worker sends to the chief, and the nodes
+/// of the worker that they depend on. The chief's writes wait for these values
+/// (gateOnAll).
 DenseSet<NodeId> Cutter::givenBefore(ArrayRef<NodeId> Givers,
                                      int Worker) const {
   DenseSet<NodeId> Given;
@@ -132,10 +133,10 @@ DenseSet<NodeId> Cutter::givenBefore(ArrayRef<NodeId> Givers,
   return Given;
 }
 
-/// Makes the writes \p Group wait for the reads of their variables by \p
-/// Worker. They need not wait for reads in \p Given, since they wait for values
-/// that depend on these. A reference may be read later than the node that gives
-/// it runs, a handle is not.
+/// Makes the writes \p Group wait until \p Worker has read their variables. A
+/// read by handle in \p Given, outside of conditionals, needs no wait: the
+/// writes already wait for a value that depends on it. A reference may still be
+/// read after its node has run, so it always needs the wait.
 void Cutter::gate(ArrayRef<NodeId> Group, int Worker,
                   function_ref<bool(NodeId)> Leads,
                   const DenseSet<NodeId> &Given) {
@@ -182,9 +183,9 @@ SmallVector<NodeId, 4> Cutter::readsOf(NodeId Var) const {
   return Reads;
 }
 
-/// Returns true if waiting for \p Read costs \p Worker no message of its own:
-/// every worker runs it, or only this worker's task takes its value from
-/// another.
+/// Returns true if waiting for \p Read costs \p Worker no message of its own.
+/// Either every worker runs the read, or all its users are on the task of \p
+/// Worker, to which the value is sent anyway.
 bool Cutter::isTakenHere(NodeId Read, int Worker) const {
   if (Owner[Read] != Worker)
     return true;
@@ -198,8 +199,9 @@ bool Cutter::isTakenHere(NodeId Read, int Worker) const {
   return Here;
 }
 
-/// Returns a node that copies the value of \p Read to the worker: a reference
-/// may still be read when its variable is written.
+/// Returns a node that copies the value of \p Read to \p Worker, or \p Read if
+/// the worker has no user of it. The copy is needed because a reference may
+/// still be read when its variable is written.
 NodeId Cutter::taken(NodeId Read, int Worker) {
   SmallVector<Use, 8> Uses;
   for (Use U : G.uses(Read))
@@ -217,9 +219,9 @@ NodeId Cutter::taken(NodeId Read, int Worker) {
   return Copy;
 }
 
-/// Makes the loop around \p Read enter with the value that the variable has
-/// before it: no other value is written while the loop runs. Returns the read
-/// outside, or NoNode if \p Read is no read by a handle that enters the loop.
+/// Reads the variable before the loop around \p Read, and passes the value into
+/// the loop: no node writes the variable while the loop runs. Returns the new
+/// read, or NoNode if \p Read is no read by a handle that enters the loop.
 NodeId Cutter::readOutside(NodeId Read, int Worker) {
   if (!G.isOp(Read, op::ReadVariableOp) || Owner[Read] != Worker)
     return NoNode;
@@ -261,8 +263,8 @@ NodeId Cutter::readOutside(NodeId Read, int Worker) {
   return Before;
 }
 
-/// Makes writes wait until all workers have sent all values: a worker that is
-/// killed before that can be started again.
+/// Makes writes wait until the chief has received all values that depend on no
+/// write. A worker that is killed before that can be restarted.
 void Cutter::gateOnAll() {
   DenseMap<size_t, unsigned> NumberOf; // of names, by those of the plan
   DenseMap<NodeId, size_t> PlanOf;

@@ -21,9 +21,9 @@ bool Cutter::isRowsOfAll(NodeId N) const {
   return G.isOp(N, op::ConcatV2) && G.hasAttr(N, StampAttr) && !G.hasUses(N);
 }
 
-/// Finds the tensors or the end of \p N that other workers get by its name.
-/// Returns false if a value has a meaning only in its process, or is computed
-/// several times in a run.
+/// Finds the outputs of \p N that other workers receive under its name, or a
+/// control dependency if it has none. Returns false if an output has a meaning
+/// only in its process, or is computed several times in a run.
 bool Cutter::findGiven(NodeId N, SmallVectorImpl<Endpoint> &Given) {
   unsigned Outputs = G.numOutputs(N).value_or(0);
   for (unsigned Port = 0; Port < std::max(Outputs, 1U); ++Port) {
@@ -125,8 +125,9 @@ void Cutter::writeRows(NodeId N, ArrayRef<NodeId> Waits) {
   G.setDevice(N, Device);
 }
 
-/// Writes the node that has the name. It waits for the messages of a run: on
-/// worker 0 for those that it sends, too; on others it has worker 0's value.
+/// Writes the node that has the name in the end. It waits for all messages that
+/// the worker sends or receives in a run of the name. On a worker other than 0
+/// it returns the value of worker 0, unless it returns rows.
 void Cutter::writeName(unsigned Number) {
   RunName &R = Names[Number];
   NodeId N = R.Node;
@@ -160,8 +161,8 @@ void Cutter::writeName(unsigned Number) {
     if (All[M].Source == Mine)
       Waits.push_back(Sent[M]);
   }
-  // By worker: the numbers of its messages that have no root. These are not in
-  // the same runs, so they are compared here.
+  // By worker: the numbers of its messages without a root. No root makes these
+  // numbers equal, so a node compares them.
   std::map<unsigned, SmallVector<Endpoint, 4>> Keys;
   for (unsigned M : R.Messages)
     if (Mine == 0 && All[M].Source > 0 && !All[M].Root)
@@ -210,9 +211,9 @@ void Cutter::writeName(unsigned Number) {
   takeOwners();
 }
 
-/// The preparation of a worker's session leaves alone the variables of others,
-/// since a worker may be restarted while they work. That of the chief comes
-/// after initial or restored values: earlier steps are over.
+/// Limits the preparation of a worker's session to its own variables, since the
+/// worker may be restarted while others work. The chief prepares its session
+/// after initial or restored values, when earlier steps are over.
 void Cutter::prepareSessions() {
   NodeId N = Plan.LocalInit;
   if (N == NoNode || !Wire)

@@ -31,8 +31,8 @@ using namespace llvm;
 
 namespace graft {
 
-/// Returns the variable whose value \p E is without waiting for a node, as a
-/// handle or a reference; or no node.
+/// Returns the handle or reference of the variable that \p E reads without
+/// waiting for another node; else no node.
 static Endpoint variableRead(const Graph &G, const VariableIndex &Vars,
                              Endpoint E) {
   while (G.controlInputs(E.Node).empty() && G.node(E.Node).NumData == 1) {
@@ -80,9 +80,10 @@ void Cutter::findOwnCopies() {
   markRefreshes(Inserted::No);
 }
 
-/// Returns the variables of these that a run of \p N writes. The refresh by the
-/// exchange of messages when a run begins is no write: a name that writes none
-/// would otherwise undo, at its end, the write of another name of the run.
+/// Returns the variables of Copies that a run of \p N writes. The refresh at
+/// the begin of a run, which the exchange of messages adds, does not count.
+/// Otherwise a name without writes would, at its end, undo the write of another
+/// name of the run.
 std::vector<OwnCopy> Cutter::writtenBy(NodeId N) const {
   DenseSet<NodeId> Written;
   if (!Copies.empty())

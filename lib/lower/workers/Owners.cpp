@@ -20,8 +20,8 @@ using namespace llvm;
 
 namespace graft {
 
-/// Returns the worker of the replica that \p N is a copy for, by its name; the
-/// name of a copy of replica 0 may not show it.
+/// Returns the worker of the replica of \p N, if the name of \p N has the
+/// number of the replica. The name of copy 0 may have none.
 std::optional<unsigned> Cutter::workerOf(NodeId N) const {
   auto Replica = numberOfCopy(G.name(N), Plan.Word);
   return Replica && *Replica < Plan.WorkerOf.size()
@@ -29,7 +29,7 @@ std::optional<unsigned> Cutter::workerOf(NodeId N) const {
              : std::nullopt;
 }
 
-/// Adds all nodes that depend on the nodes in \p Work to \p Made.
+/// Adds the nodes in \p Work, and all nodes that depend on them, to \p Made.
 void Cutter::spread(std::vector<NodeId> Work, std::vector<bool> &Made) const {
   while (!Work.empty()) {
     NodeId N = Work.back();
@@ -55,9 +55,9 @@ void Cutter::markRefreshes(Inserted Kind) {
   }
 }
 
-/// Returns true if a step draws, reads or writes by \p N, so that running it
-/// twice is not the same as once. A table that is filled once is the same for
-/// all workers.
+/// Returns true if \p N draws, reads or writes, so that a second run of it
+/// changes the step. A hash table does not count: it is filled once, and is the
+/// same for all workers.
 bool Cutter::isOnce(NodeId N) const {
   return isNeed(G.opName(N), G.opDef(N)) && !G.isOp(N, op::HashTable) &&
          !G.isOp(N, op::HashTableV2);
@@ -74,8 +74,8 @@ void Cutter::findOwners() {
     return Vars.update(G, N).Kind == UpdateKind::Assign;
   };
   markRefreshes(Inserted::Refresh);
-  // Variables and the values assigned to them, unless these depend on rows, may
-  // be on any worker, and belong to all.
+  // Variables may be on any worker, and belong to all workers. So do assigned
+  // values that depend on no rows.
   for (NodeId N : reverse(Order)) {
     if (isVariableOp(G.opName(N)))
       First[N] = true;
@@ -84,7 +84,7 @@ void Cutter::findOwners() {
     else
       First[N] =
           G.hasUses(N) && !G.anyUse(N, [&](Use U) { return !First[U.User]; });
-    // A worker draws its own samples, even if not for its rows.
+    // A worker draws its own samples, even if they depend on no rows.
     if (!OfRows[N] && workerOf(N).value_or(0) > 0 && !First[N] && isOnce(N))
       Work.push_back(N);
   }
@@ -95,8 +95,9 @@ void Cutter::findOwners() {
   std::vector<bool> Leads(G.size());
   for (NodeId N : reverse(Order))
     Leads[N] = Made[N] || G.anyUse(N, [&](Use U) { return Leads[U.User]; });
-  // It also makes a write that depends on a variable: to repeat that would be
-  // another step. Any worker may write first values and checkpoints.
+  // Worker 0 alone also writes values that depend on a variable: a repeated
+  // write would be another step. Any worker may write initial values and
+  // checkpoints.
   std::vector<bool> OfState(G.size());
   for (NodeId N : Order) {
     const OpDef *Def = G.opDef(N);
@@ -130,10 +131,10 @@ void Cutter::findOwners() {
       Owner[N] = ownerOfMade(N);
 }
 
-/// Finds the nodes of \p Made, in \p Order, that depend on no rows and only
-/// wait for copies which have no effect and always run, as the group of the
-/// gradients of a division does. No result shows that a worker waits for its
-/// own copies only.
+/// Finds the nodes of \p Made that read no copy and wait only for copies that
+/// have no effect and always run. An example is the group of the gradients of a
+/// division. Every worker may have such a node and wait for its own copies
+/// only: no result changes.
 void Cutter::findWaiting(ArrayRef<NodeId> Order,
                          const std::vector<bool> &Made) {
   StringSet<> Numbered, Origins, Runs;
@@ -146,8 +147,7 @@ void Cutter::findWaiting(ArrayRef<NodeId> Order,
     Runs.insert(Name);
   auto IsCopy = [&](NodeId N) {
     StringRef Name = G.name(N);
-    // Copy 0 may have the name of the node that it copies, or a merged value
-    // has it.
+    // Copy 0 has the name of its node, unless a merged value took that name.
     return workerOf(N).has_value() ||
            (Origins.contains(Name) &&
             !Numbered.contains((Plan.Word + "0/" + Name).str()));

@@ -52,7 +52,7 @@ private:
   void findOthers();
   void readOwn(Endpoint Value, Use By);
 
-  /// Returns true if \p N passes on the value of another node in each graph.
+  /// Returns true if \p N is not written: its users read its input.
   bool isElided(NodeId N) const {
     return G.node(N).Flags & NF_ElidePrimary && G.node(N).NumData > 0;
   }
@@ -102,7 +102,7 @@ uint8_t BroadcastFinder::ownRoots(NodeId N) const {
   }
   if (Op == op::ReadFile || Op == op::MatchingFiles)
     return Own;
-  // These have a state, but return the value of an input.
+  // These ops are stateful, but their value follows from their inputs.
   bool Passes = Def->update().Kind != UpdateKind::None ||
                 Def->readsVariable() || isLocalHandleOp(Op) ||
                 Op == op::Print || Op == op::Assert;

@@ -512,7 +512,8 @@ bool WorkerSplitter::run() {
     broadcast(B, ++Key);
   NodeId Size = G.size();
   mergeTruths();
-  // These look at the merges of the program, so they come before these.
+  // Splits look at the merges of the program, so they are lowered before the
+  // merges.
   for (NodeId N = 0; N < Size; ++N)
     if (G.isLive(N) && G.isOp(N, ToReplicasOp) && !split(N))
       return false;

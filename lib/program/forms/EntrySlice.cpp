@@ -77,7 +77,7 @@ NodeId EntrySlice::rows(NodeId N) const {
   Endpoint Count = G.input(Size.Node, 1), Rest = G.input(Size.Node, 2);
   if (!isPart(Rest, Shape, 1, -1) || !is(Count, op::Shape, 1))
     return NoNode;
-  // As many rows as the shape says, in equal parts.
+  // The zeros that are split have an element for each row of the shape.
   Endpoint Rows = G.input(Count.Node, 0), Zeros = whole(Rows);
   Endpoint All =
       is(Zeros, op::ZerosLike, 1) ? limit(G.input(Zeros.Node, 0)) : Endpoint{};

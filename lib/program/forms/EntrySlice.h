@@ -3,8 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The entries of a sparse tensor in the rows of one replica. No tensor numbers
-// the rows, so each replica counts its own in zeros that are split, and begins
-// after those of the replicas before it:
+// the rows. So zeros, one for each row, are split among the replicas. A replica
+// counts its rows in its shard of the zeros, and its slice begins after the
+// rows of the replicas before it:
 //
 //     all    = Range(0, Squeeze(Slice(shape, [0], [1])), 1)
 //     rows   = _ToReplicas(ZerosLike(all))
@@ -31,9 +32,9 @@ namespace graft {
 /// something else.
 NodeId rowsSliced(const Graph &G, NodeId N, unsigned Replicas);
 
-/// Returns the SparseSlice, by the rows of each of \p Replicas, whose output \p
-/// Port is \p E. It may be behind an Identity or, for the shape, a Cast. NoNode
-/// if \p E is something else.
+/// Returns the SparseSlice that takes the rows of each of \p Replicas replicas
+/// and whose output \p Port is \p E. Between them may be an Identity or, for
+/// the shape, a Cast. Returns NoNode if \p E is something else.
 NodeId entriesSliced(const Graph &G, Endpoint E, uint32_t Port,
                      unsigned Replicas);
 
@@ -41,10 +42,10 @@ NodeId entriesSliced(const Graph &G, Endpoint E, uint32_t Port,
 /// replicas at \p Port.
 Endpoint splitSource(const Graph &G, NodeId Split, uint32_t Port);
 
-/// Makes replicas read the entries of their rows instead of the sparse tensor
-/// with these parts; of the users of its shape only \p OfShape. The new nodes
-/// are called after \p Name. Returns the nodes at which replicas begin to
-/// differ.
+/// Makes each replica read the entries of its rows instead of the sparse tensor
+/// with the parts \p Indices, \p Values and \p Shape. \p OfShape are the only
+/// uses of \p Shape that change. The new nodes are called after \p Name.
+/// Returns the nodes at which replicas begin to differ.
 llvm::SmallVector<NodeId, 3> insertEntrySlice(Graph &G, llvm::StringRef Name,
                                               Endpoint Indices, Endpoint Values,
                                               Endpoint Shape,

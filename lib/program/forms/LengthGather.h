@@ -23,15 +23,15 @@
 
 namespace graft {
 
-/// On all nodes of such a gather. It stays in outputs, where nothing else shows
-/// their purpose.
+/// On all nodes of such a gather. The attribute stays in outputs, where nothing
+/// else shows the purpose of the nodes.
 inline constexpr llvm::StringRef LengthsAttr = "_graft_lengths";
 
 /// Returns true if \p N is a node of such a gather, other than its collectives.
 bool isLengthGatherOp(const Graph &G, NodeId N);
 
-/// Returns the tensor whose rows \p N gathers, if \p N is y above to the last
-/// attribute; else no node.
+/// Returns the tensor whose rows \p N gathers, if \p N is exactly y above, with
+/// all attributes; else no node.
 Endpoint lengthGatherSource(const Graph &G, NodeId N);
 
 } // namespace graft

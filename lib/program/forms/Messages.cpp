@@ -213,7 +213,8 @@ NodeId Messages::call(const Twine &Name, const std::string &Function,
   return add(Name, op::RemoteCall, {Endpoint{Target, 0}, When}, Call, Device);
 }
 
-/// Asks the process of the chief: more than 0 if it has begun a run.
+/// Asks the process of the chief if it has begun a run. The result is then more
+/// than 0.
 NodeId Messages::ask(const Twine &Name, Endpoint When, StringRef Device) {
   std::string Function = function("begun_by_chief");
   if (std::string &Text = Functions[Function]; Text.empty()) {
@@ -303,8 +304,8 @@ SmallVector<Endpoint, 8> Messages::take(const MessageQueue &Q, Endpoint Low) {
   return Taken;
 }
 
-/// Returns \p Value when \p After have run and, if \p If, \p Copies have the
-/// values of their primaries.
+/// Returns \p Value after the nodes \p After have run. If \p If is true,
+/// \p Copies first get the values of their primaries.
 Endpoint Messages::refresh(const Twine &Name, Endpoint Value, Endpoint If,
                            ArrayRef<NodeId> After, ArrayRef<OwnCopy> Copies) {
   if (Copies.empty())
@@ -387,9 +388,9 @@ NodeId Messages::mark(const MessageQueue &Q, Endpoint Key) {
   return enqueue("mark", Q, Values, {});
 }
 
-/// Returns a number above all before. Tells waiting workers that the last run
-/// is over, if that did not end, did not record its names, or a restarted
-/// worker takes part in it.
+/// Returns a number above those of all earlier runs. Tells waiting workers that
+/// the last run is over if it did not end or did not record its names, or if a
+/// restarted worker takes part in it.
 Endpoint Messages::chiefBegins(unsigned Names, ArrayRef<MessageQueue> Marked) {
   NodeId Zero = constant("zero", 0), One = constant("one", 1),
          First = constant("last_key", LastNumber);
@@ -479,7 +480,7 @@ Endpoint Messages::workerBegins(ArrayRef<MessageQueue> Marked) {
   NodeId Join = insert("join", state(), JoinedKey, Run, {}, P.Home);
   Endpoint Result{of("joins", op::Identity, inputsOf(Run, Join), P.Home), 0};
 
-  // The record whether the last run of this process ended.
+  // The table records whether the last run of this process ended.
   NodeId Own = table("own_" + std::to_string(P.Mine), P.Own);
   NodeId OwnZero = ints("own_zero", 0, P.Own),
          OwnOne = ints("own_one", 1, P.Own);
@@ -554,8 +555,8 @@ static std::string onDevice(StringRef Name, StringRef Device) {
   return Result;
 }
 
-/// Returns \p Which, the number or the least number of this run, on \p Device.
-/// It is sent there once.
+/// Returns \p Which, the number or the least number of this run, as a tensor on
+/// \p Device. It is sent to each device once.
 Endpoint Messages::on(StringRef Device, Endpoint Which) {
   if (Device == G.device(Which.Node))
     return Which;
@@ -593,8 +594,8 @@ NodeId Messages::numberNear(StringRef Device) const {
   return Run.Node;
 }
 
-/// Returns \p Nodes for a node on \p Device to wait for, with one node in the
-/// place of several that are in the same other task.
+/// Returns the nodes for which a node on \p Device waits instead of \p Nodes:
+/// one new node replaces several that are in the same other task.
 SmallVector<NodeId, 8> Messages::together(const Twine &Name,
                                           ArrayRef<NodeId> Nodes,
                                           StringRef Device) {

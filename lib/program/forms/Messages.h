@@ -19,10 +19,10 @@
 // over. A worker puts the messages that it takes back, so that the run may be
 // repeated; the next run drops them.
 //
-// The state of runs is in a table in the chief's process, so that it ends with
-// that, or on a server, so that a run of a worker needs nothing of the chief's
-// task. In the second case a worker may have to know if the chief's process is
-// the one of the run. Then it asks that process by a function, which no other
+// The state of runs is in a table. In the chief's process, the table ends with
+// that process. On a server, a run of a worker needs nothing of the chief's
+// task. But then a worker may have to know if the chief's process is still the
+// one that began the run. It asks that process by a function, which no other
 // run calls:
 //
 //   - A restarted worker takes part in a run again if the chief's process has
@@ -38,11 +38,11 @@
 // if the chief had ended the earlier run, its updates are in there. A function
 // makes these reads too, since edges between tasks are messages in all runs.
 //
-// An edge between tasks costs as much as a small message. So the ends of
-// several nodes are sent together, and a value is not sent twice.
+// An edge between tasks costs as much as a small message. So one message tells
+// that several nodes have run, and a value is not sent twice.
 //
-// The pass that writes the messages and the check of its files both write them
-// with this class; the check compares. All nodes are in one scope.
+// The pass writes the messages with this class. The check of its files writes
+// them again with the same class and compares. All nodes are in one scope.
 //
 //===----------------------------------------------------------------------===//
 
@@ -102,7 +102,8 @@ public:
   /// after its copies are up to date.
   NodeId numberNear(llvm::StringRef Device) const;
 
-  /// Sends \p Values and the ends of \p Ends after \p After.
+  /// Sends \p Values, and that the nodes \p Ends have run, after the nodes
+  /// \p After.
   NodeId put(const MessageQueue &Q, llvm::ArrayRef<Endpoint> Values,
              llvm::ArrayRef<NodeId> Ends, llvm::ArrayRef<NodeId> After);
 
@@ -111,16 +112,16 @@ public:
     Endpoint Key;
     NodeId Back = NoNode; ///< Puts a message back, on a worker.
   };
-  /// Takes the message of this run; \p Exact, if given, is the number that it
-  /// must have.
+  /// Takes the message of this run. If \p Exact is given, the message must have
+  /// that number.
   Received get(const MessageQueue &Q, std::optional<Endpoint> Exact);
 
   /// The node that each run of the chief runs as well, to record that this
   /// process has begun one; NoNode if no worker asks.
   NodeId here() const { return Here; }
 
-  /// Fails unless the messages of worker \p From that have \p Keys have one
-  /// number, in a run of name \p Name.
+  /// Adds a check for runs of name \p Name. It fails unless \p Keys, the
+  /// numbers of the messages of worker \p From, are all equal.
   NodeId same(unsigned Name, unsigned From, llvm::ArrayRef<Endpoint> Keys);
 
   /// Adds the node that ends a run of name \p Name, after \p After, which write
@@ -199,15 +200,15 @@ private:
   NodeId After;
   llvm::StringMap<NodeId> Known; ///< Queues, tables and constants.
   Endpoint Run;                  ///< The number, where the state of runs is.
-  /// The same, but on a worker with copies a number that is there when the run
+  /// The same number. On a worker with copies it is computed only after the run
   /// has begun and the copies are up to date.
   Endpoint Number;
   Endpoint Low, High;
   std::vector<NodeId> Brought; ///< The number on other devices.
   NodeId Here = NoNode;
   std::map<std::string, std::string> Functions;
-  Endpoint CutShort;           ///< On a worker: if its last run was cut short.
-  Endpoint OwnOpen;            ///< The same, as a number.
+  Endpoint CutShort; ///< On a worker: true if its last run was cut short.
+  Endpoint OwnOpen;  ///< The same, as a number.
   std::vector<NodeId> Started; ///< Nodes that every run has to run.
 };
 

@@ -63,8 +63,8 @@ void markAfter(const Graph &G, std::vector<NodeId> Work,
 
 bool areOrdered(const Graph &G, ArrayRef<NodeId> Updates,
                 function_ref<NodeId(NodeId)> Gate) {
-  // One of each two updates is after the other, so the numbers of updates after
-  // each are all different.
+  // If of any two updates one is after the other, the numbers of updates after
+  // each update are all different.
   SmallVector<bool, 8> Taken(Updates.size());
   for (NodeId U : Updates) {
     if (Updates.size() < 2)

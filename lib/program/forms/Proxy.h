@@ -34,7 +34,7 @@ bool looksUpRows(const Graph &G, NodeId N);
 /// Returns the proxy of the shared variable \p Var, or NoNode.
 NodeId proxyOf(const Graph &G, NodeId Var);
 
-/// Marks \p Work and all nodes after it.
+/// Marks the nodes \p Work and all nodes that depend on them.
 void markAfter(const Graph &G, std::vector<NodeId> Work,
                std::vector<bool> &Marked);
 

@@ -30,8 +30,8 @@ bool isSeededDraw(llvm::StringRef Op);
 /// 1), possibly cast. The seed is its input 0.
 bool offsetsSeed(const Graph &G, NodeId N, unsigned Replicas);
 
-/// Returns \p E, input \p K of node \p N, without such an offset if it is a
-/// seed.
+/// Returns \p E, input \p K of node \p N. If that is a seed with such an
+/// offset, returns the seed without the offset.
 Endpoint withoutOffset(const Graph &G, NodeId N, unsigned K, Endpoint E,
                        unsigned Replicas);
 

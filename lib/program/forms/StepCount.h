@@ -16,12 +16,12 @@
 //             count: steps[mine] += 1, ^train/step, ^gate
 //
 // A counted step has passed the gate, even if a conditional made no update in
-// it. So a worker's own steps are never more than `ahead` above the least. A
-// worker sleeps on an accumulator, since many wake-up calls are no more than
-// one there.
+// it. So the count of a worker is never more than `ahead` above the least
+// count. A worker sleeps on an accumulator, on which many wake-up calls act
+// like one.
 //
-// The pass that writes this form and the check of its files both write it with
-// this class; the check compares.
+// The pass writes this form with this class. The check of its files writes the
+// form again with the same class and compares.
 //
 //===----------------------------------------------------------------------===//
 

@@ -17,18 +17,21 @@ namespace graft {
 
 /// The purpose of a node: one of the words below.
 inline constexpr llvm::StringLiteral PartAttr = "_graft_part";
-/// The number of the worker, and the number of workers, on part::Number,
-/// part::Shared, part::Local and part::Replica.
+/// The number of the worker, on part::Number, part::Shared, part::Local and
+/// part::Replica.
 inline constexpr llvm::StringLiteral WorkerAttr = "_graft_worker";
+/// The number of workers, on the same nodes.
 inline constexpr llvm::StringLiteral WorkersAttr = "_graft_workers";
 /// The steps that a worker may be ahead, on the same nodes of workers that
 /// wait.
 inline constexpr llvm::StringLiteral StalenessAttr = "_graft_staleness";
-/// The axis of the rows of a feed, or of a fetch, of a worker.
+/// On a feed or a fetch of a worker: the axis of its rows.
 inline constexpr llvm::StringLiteral RowsAxisAttr = "_graft_rows";
-/// The number of the end that part::End stands for, of those in a message.
+/// On part::End: the index of its node among the nodes that a message waited
+/// for.
 inline constexpr llvm::StringLiteral IndexAttr = "_graft_index";
-/// The tensor that a part::Outside in a loop read before it read one outside.
+/// On a part::Outside in a loop: its input before the read moved out of the
+/// loop.
 inline constexpr llvm::StringLiteral InputAttr = "_graft_input";
 
 namespace part {
@@ -36,25 +39,27 @@ namespace part {
 inline constexpr llvm::StringLiteral Number = "number";
 inline constexpr llvm::StringLiteral Put = "put";
 inline constexpr llvm::StringLiteral Get = "get";
-/// The end of a node of another worker.
+/// Runs after a node of another worker has run.
 inline constexpr llvm::StringLiteral End = "end";
-/// A name that all workers have, and the node that had it before.
+/// A node whose name all workers have.
 inline constexpr llvm::StringLiteral Name = "name";
+/// The node that had this name before.
 inline constexpr llvm::StringLiteral Step = "step";
-/// The reads of a worker that a write waits for; the values that all give
-/// before.
+/// Waits for the reads of a worker, and a write waits for it.
 inline constexpr llvm::StringLiteral Reads = "reads";
+/// Waits for all messages of a run before a write of the chief.
 inline constexpr llvm::StringLiteral AllGiven = "all-given";
-/// The copy that the worker has of the value of a read.
+/// The worker's copy of the value of a read.
 inline constexpr llvm::StringLiteral Taken = "taken";
 /// A node that reads a variable, or depends on one, copied for the step.
 inline constexpr llvm::StringLiteral Own = "own";
-/// A read before a loop that replaces one in it.
+/// A read before a loop that replaces a read in the loop.
 inline constexpr llvm::StringLiteral Outside = "outside";
 /// Nodes by which a value leaves a conditional before it is sent, or enters it.
 inline constexpr llvm::StringLiteral Branch = "branch";
-/// Rows of a feed for another worker, and the whole feed.
+/// The rows of a feed that one worker sends to others.
 inline constexpr llvm::StringLiteral Given = "given";
+/// The whole feed, concatenated from the rows of all workers.
 inline constexpr llvm::StringLiteral Whole = "whole";
 /// The preparation of a session, as far as it is the worker's.
 inline constexpr llvm::StringLiteral LocalInit = "local-init";
