@@ -41,7 +41,6 @@ class Row:
     form: str = "{:.2f}"  # or 'inverse'
     value: float = None
     note: str = ""
-    slack: float = 1.0  # the gate fails only beyond this times the limit
 
     def show(self, value):
         if value is None:
@@ -51,18 +50,15 @@ class Row:
     def better(self, value):
         self.value = value if self.value is None else min(self.value, value)
 
-    def exceeds(self, slack):
-        return self.must is not None and self.value is not None and self.value > self.must * slack
-
     def missed(self):
-        return self.exceeds(self.slack)
+        return self.must is not None and self.value is not None and self.value > self.must
 
     def verdict(self):
         if self.value is None:
             return self.note
         if self.must is None:
             return ""
-        return "FAILED" if self.missed() else "over" if self.exceeds(1) else "ok"
+        return "FAILED" if self.missed() else "ok"
 
 
 ROWS = [
@@ -140,7 +136,7 @@ class Table:
     def gates(self):
         for row in self.rows.values():
             if row.value is not None:
-                limit = f"(at most {row.show(row.must * row.slack)})" if row.must is not None else ""
+                limit = f"(at most {row.show(row.must)})" if row.must is not None else ""
                 print(f"gates: {row.key:5} {row.text:72} {row.show(row.value):>7}  {limit:16} {row.verdict()}")
 
 

@@ -261,8 +261,8 @@ struct DimOptions {
   std::vector<std::pair<Endpoint, unsigned>> Suppose;
   /// N, if constants hold the numbers of one replica.
   unsigned Replicas = 1;
-  /// Where nodes that select among the rows of all replicas, and
-  /// DynamicPartition nodes that send the rows of all replicas to parts.
+  /// Nodes of the op Where that select among the rows of all replicas, and of
+  /// DynamicPartition that send the rows of all replicas to parts.
   std::vector<NodeId> Whole;
   /// Nodes, in node order, whose integer might be a size, but is not the global
   /// value on every replica.

@@ -382,9 +382,9 @@ public:
 
   /// One part of a concatenation order: the order of its rows and their number.
   /// The number is Rows, or Size if only its size variable is known.
-  /// A list with a single part has another meaning: the rows of Order that the
-  /// Where with row count Rows selects. If Size is set as well, it means Size
-  /// blocks of Rows rows each.
+  /// A list with a single part has another meaning: the rows of Order that a
+  /// node of the op Where with row count Rows selects. If Size is set as well,
+  /// the list means Size blocks of Rows rows each.
   struct OrderedPart {
     uint32_t Order;
     DimId Size;
