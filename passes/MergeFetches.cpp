@@ -195,6 +195,11 @@ bool MergeFetches::hasNoValue(Endpoint E, ReplicationType Type) const {
 bool MergeFetches::mergeForOnce(const Fetches &Found) {
   bool Any = false;
   for (NodeId User : Facts->Order) {
+    // An assertion has no value that anything could merge, but it would fail on
+    // replicas where the single device's does not.
+    if (G->isPerReplica(User) && G->isOp(User, op::Assert))
+      if (Endpoint E = G->input(User, 0); hasNoValue(E, Facts->Types.number(E)))
+        refuseVarying(E, ("'" + G->name(User) + "'").str());
     if (G->isPerReplica(User) || combinesReplicas(*G, User))
       continue;
     for (unsigned I = 0; I < G->node(User).NumData; ++I) {

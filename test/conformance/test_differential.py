@@ -337,6 +337,16 @@ FALSE_SIZES = {
         [(0, "sizes_feed", 879931771), (1, "sizes_feed", 100800263), (2, "sizes_consumer", 753819231),
          (3, "sizes_memory", 265675759), (5, "sizes_loss", 212474335), (6, "sizes_train", 998551105)],
     ),
+    "slice-of-number": (
+        7002831, {"static": True, "pair": True},
+        [(0, "sizes_feed", 486013322), (1, "sizes_feed", 661976855), (2, "sizes_branch", 541176808),
+         (5, "sizes_loss", 191067360), (6, "sizes_train", 50353050)],
+    ),
+    "reshape-by-quotient": (
+        7000631, {"static": True},
+        [(0, "sizes_feed", 209395176), (1, "sizes_feed", 542618203), (2, "sizes_consumer", 349312735),
+         (8, "sizes_loss", 576587939), (9, "sizes_train", 938824830)],
+    ),
 }  # fmt: skip
 
 

@@ -16,10 +16,12 @@
 #include "lib/infer/graph/Topology.h"
 #include "lib/ops/Ops.h"
 
+#include "llvm/ADT/IntEqClasses.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
 
 #include <map>
+#include <set>
 
 using namespace llvm;
 
@@ -171,6 +173,7 @@ private:
     unsigned X, Y;
     std::vector<NodeId> Says;                         ///< Nodes that state it.
     std::vector<std::pair<unsigned, unsigned>> Needs; ///< Needed equalities.
+    bool isDefinition() const { return Says.empty() && Needs.empty(); }
   };
   /// Origins that \p User treats as one size.
   struct Meeting {
@@ -181,6 +184,7 @@ private:
 
   unsigned vertex(Origin O);
   void readFacts();
+  void addRowsOfNumbers();
   int vertexOf(DimId D);
   Origin classOf(DimId D) const;
   void look(DimId D, int &Sees);
@@ -192,9 +196,8 @@ private:
   bool isClaim(NodeId N) const;
   ArrayRef<DimId> held(Endpoint E) const;
   void meet(NodeId N);
-  bool reach(unsigned Level, unsigned Begin, ArrayRef<unsigned> Wanted,
-             bool Known, function_ref<bool(const Edge &)> Holds);
   bool join(const Meeting &M, function_ref<bool(const Edge &)> Holds);
+  bool follows(const Meeting &M, function_ref<bool(const Edge &)> Holds) const;
   NodeId usesIn(NodeId N) const;
   void judge();
 
@@ -224,14 +227,10 @@ private:
   std::vector<std::pair<unsigned, unsigned>> SeenAt;
   unsigned SeenNodes = 0;
   std::vector<Meeting> Meetings;
-  /// Walks[0] follows facts and derived equalities. Walks[1] follows facts
-  /// only, and proves the needs of a derived equality.
-  struct Walk {
-    std::vector<unsigned> Seen;  ///< By origin: the turn that reached it.
-    std::vector<unsigned> Wants; ///< By origin: the turn that looks for it.
-    unsigned Turn = 0;
-    SmallVector<unsigned> At;
-  } Walks[2];
+  std::vector<unsigned> TurnOf;   ///< By origin: the turn that reached it.
+  std::vector<unsigned> WantedIn; ///< By origin: the turn that looks for it.
+  SmallVector<unsigned> Now;      ///< The origins that this turn reached.
+  unsigned Turn = 0;
   SizeUses Result;
 };
 
@@ -269,12 +268,32 @@ void UseFinder::readFacts() {
         if (unsigned X = vertex(From.settled(A)), Y = vertex(From.settled(B));
             X != Y)
           E->Needs.push_back({X, Y});
+  addRowsOfNumbers();
   for (auto [I, E] : enumerate(Edges)) {
     llvm::sort(E.Says);
     E.Says.erase(std::unique(E.Says.begin(), E.Says.end()), E.Says.end());
     EdgesAt[E.X].push_back(static_cast<unsigned>(I));
     EdgesAt[E.Y].push_back(static_cast<unsigned>(I));
   }
+}
+
+/// Adds an edge between a number and the rows of each split tensor that has a
+/// size of that number by definition.
+void UseFinder::addRowsOfNumbers() {
+  if (From.derived().empty())
+    return;
+  std::set<std::pair<unsigned, unsigned>> Known;
+  const DimTable &Table = Dims.table();
+  for (DimId D = 0; D < Table.size(); ++D) {
+    Origin Is = From.of(D);
+    if (Is.Is != Kind::Rows || !From.isFixed(D))
+      continue;
+    auto Rows = Ids.find(Is), Number = Ids.find(From.number(Table.number(D)));
+    if (Rows != Ids.end() && Number != Ids.end())
+      Known.insert(std::minmax(Rows->second, Number->second));
+  }
+  for (auto [X, Y] : Known)
+    Edges.push_back({X, Y, {}, {}});
 }
 
 int UseFinder::vertexOf(DimId D) {
@@ -419,42 +438,30 @@ void UseFinder::meet(NodeId N) {
   }
 }
 
-/// Walks from \p Begin over the edges that hold. Returns true if it reaches all
-/// of \p Wanted and, with \p Known, an origin that is a number or rows.
-/// \p Level 1 walks over facts only; it proves the needs of derived edges.
-bool UseFinder::reach(unsigned Level, unsigned Begin, ArrayRef<unsigned> Wanted,
-                      bool Known, function_ref<bool(const Edge &)> Holds) {
-  Walk &W = Walks[Level];
-  W.Seen.resize(Vertices.size());
-  W.Wants.resize(Vertices.size());
-  W.At.clear();
-  ++W.Turn;
-  for (unsigned V : Wanted)
-    W.Wants[V] = W.Turn;
-  size_t Missing = Wanted.size();
+/// Returns true if the facts that hold connect all origins of \p M, without
+/// derived edges, to each other and, if \p M is Known, to a number or rows.
+bool UseFinder::join(const Meeting &M, function_ref<bool(const Edge &)> Holds) {
+  TurnOf.resize(Vertices.size());
+  WantedIn.resize(Vertices.size());
+  Now.clear();
+  ++Turn;
+  for (unsigned V : M.Of)
+    WantedIn[V] = Turn;
+  size_t Missing = M.Of.size();
+  bool Known = M.Known;
   auto Add = [&](unsigned V) {
-    if (W.Seen[V] == W.Turn)
+    if (std::exchange(TurnOf[V], Turn) == Turn)
       return;
-    W.Seen[V] = W.Turn;
-    W.At.push_back(V);
-    Missing -= W.Wants[V] == W.Turn;
+    Now.push_back(V);
+    Missing -= WantedIn[V] == Turn;
     Known &= Vertices[V].Is == Kind::Open;
   };
-  Add(Begin);
-  for (size_t I = 0; I < W.At.size() && (Missing != 0 || Known); ++I)
-    for (unsigned Next : EdgesAt[W.At[I]]) {
+  Add(M.Of.front());
+  for (size_t I = 0; I < Now.size() && (Missing != 0 || Known); ++I)
+    for (unsigned Next : EdgesAt[Now[I]]) {
       const Edge &E = Edges[Next];
-      if (W.Seen[E.X] == W.Turn && W.Seen[E.Y] == W.Turn)
-        continue;
-      bool Is =
-          E.Says.empty()
-              ? Level == 0 && all_of(E.Needs,
-                                     [&](auto Pair) {
-                                       return reach(1, Pair.first, Pair.second,
-                                                    false, Holds);
-                                     })
-              : Holds(E);
-      if (!Is)
+      if ((TurnOf[E.X] == Turn && TurnOf[E.Y] == Turn) ||
+          !(E.isDefinition() || (!E.Says.empty() && Holds(E))))
         continue;
       Add(E.X);
       Add(E.Y);
@@ -462,9 +469,33 @@ bool UseFinder::reach(unsigned Level, unsigned Begin, ArrayRef<unsigned> Wanted,
   return Missing == 0 && !Known;
 }
 
-/// Returns true if the edges that hold connect all origins of \p M.
-bool UseFinder::join(const Meeting &M, function_ref<bool(const Edge &)> Holds) {
-  return reach(0, M.Of.front(), M.Of, M.Known, Holds);
+/// Like join(), with derived edges. Adds edges whose needs are met until there
+/// are no more.
+bool UseFinder::follows(const Meeting &M,
+                        function_ref<bool(const Edge &)> Holds) const {
+  IntEqClasses Classes(static_cast<unsigned>(Vertices.size()));
+  auto AreEqual = [&](unsigned X, unsigned Y) {
+    return Classes.findLeader(X) == Classes.findLeader(Y);
+  };
+  for (bool Again = true; Again;) {
+    Again = false;
+    for (const Edge &E : Edges)
+      if (!AreEqual(E.X, E.Y) &&
+          (E.Says.empty() ? all_of(E.Needs,
+                                   [&](auto Pair) {
+                                     return AreEqual(Pair.first, Pair.second);
+                                   })
+                          : Holds(E))) {
+        Classes.join(E.X, E.Y);
+        Again = true;
+      }
+  }
+  unsigned First = M.Of.front();
+  return all_of(M.Of, [&](unsigned V) { return AreEqual(First, V); }) &&
+         (!M.Known ||
+          any_of(seq<unsigned>(0, Vertices.size()), [&](unsigned V) {
+            return Vertices[V].Is != Kind::Open && AreEqual(First, V);
+          }));
 }
 
 /// Returns the node in whose scope \p N uses facts. The Merge of a loop
@@ -595,20 +626,17 @@ void UseFinder::judge() {
              });
     };
     if (join(M, Holds)) {
-      auto Report = [&, &M = M, &Its = Its](const Walk &W) {
-        for (unsigned V : W.At)
-          for (unsigned At : EdgesAt[V])
-            for (unsigned Group : Its)
-              if (Edges[At].X == V && W.Seen[Edges[At].Y] == W.Turn &&
-                  Groups[Group].Of == At)
-                Result.Founded.push_back({M.User, Groups[Group].Says});
-      };
-      Report(Walks[0]);
-      for (unsigned V : Walks[0].At)
-        for (unsigned At : EdgesAt[V])
-          for (auto [X, Y] : Edges[At].Needs)
-            if (Edges[At].X == V && reach(1, X, Y, false, Holds))
-              Report(Walks[1]);
+      for (unsigned V : Now)
+        for (unsigned Next : EdgesAt[V])
+          for (unsigned Group : Its)
+            if (Edges[Next].X == V && TurnOf[Edges[Next].Y] == Turn &&
+                Groups[Group].Of == Next)
+              Result.Founded.push_back({M.User, Groups[Group].Says});
+      continue;
+    }
+    if (follows(M, Holds)) {
+      for (unsigned Group : Its)
+        Result.Founded.push_back({M.User, Groups[Group].Says});
       continue;
     }
     SmallVector<unsigned> Around;

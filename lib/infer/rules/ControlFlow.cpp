@@ -46,7 +46,7 @@ static void loopMerge(SizeContext &C) {
           !C.isVariant(D) && C.Table.number(Mine) != UnknownSize &&
           C.Table.find(Mine) != C.Table.find(Its) &&
           C.Table.number(Mine) == C.Table.number(Its))
-        C.same(Mine, Its);
+        C.sameByNumber(Mine, Its, {Mine, Its});
   }
 }
 
@@ -89,7 +89,7 @@ static void merge(SizeContext &C) {
     for (Endpoint E : Sides)
       if (DimId Y = (*C.Known.shape(E))[D];
           Same && C.Table.find(X) != C.Table.find(Y))
-        C.same(X, Y);
+        C.sameByNumber(X, Y, {X, Y});
     List.push_back(Same ? X : C.slot(D));
   }
   C.setShape(0, List);

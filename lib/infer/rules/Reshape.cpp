@@ -157,7 +157,7 @@ static void matchEnds(SizeContext &C, DimList &X, DimList &Y) {
     int64_t Number = C.Table.number(Mine);
     if (Number <= 0 || Number != C.Table.number(Its))
       return false;
-    C.same(Mine, Its);
+    C.sameByNumber(Mine, Its, {Mine, Its});
     return true;
   };
   while (!X.empty() && !Y.empty() && IsOne(X.front(), Y.front())) {
@@ -213,6 +213,8 @@ static void matchGroups(SizeContext &C, ArrayRef<DimId> AllX,
     if (Elements(X) != Elements(Y) && !Y.empty())
       C.report(X.empty() ? C.One : X.front(), Y.front());
   }
+  DimList Sizes(X);
+  append_range(Sizes, Y);
   size_t I = 0, J = 0;
   while (I < X.size() && J < Y.size()) {
     size_t I0 = I, J0 = J;
@@ -237,7 +239,10 @@ static void matchGroups(SizeContext &C, ArrayRef<DimId> AllX,
     ArrayRef<DimId> Left = ArrayRef(X).slice(I0, I - I0),
                     Right = ArrayRef(Y).slice(J0, J - J0);
     if (Left.size() == 1 && Right.size() == 1) {
-      C.same(Left[0], Right[0]);
+      if (ByNumber)
+        C.sameByNumber(Left[0], Right[0], Sizes);
+      else
+        C.same(Left[0], Right[0]);
     } else {
       // The new sizes take the rows from anywhere in the old ones; the reverse
       // takes them from the outermost one only.
@@ -648,6 +653,26 @@ bool haveEqualLeads(const TypeContext &C, ArrayRef<DimId> In,
   return Before && After && *Before == *After;
 }
 
+/// Returns false if a Reshape makes a size, besides that of axis \p Rows, that
+/// may differ between the replicas and the single device. Example:
+///
+///     [b, 4] → [b, 8 / b]        8: the elements of the whole batch
+bool hasGlobalSizes(const TypeContext &C, ArrayRef<DimId> In,
+                    ArrayRef<DimId> Out, unsigned Rows) {
+  if (!C.isOp(op::Reshape))
+    return true;
+  const DimTable &Table = C.D.table();
+  auto Shape = C.D.value(C.input(1));
+  for (size_t I = 0; I < Out.size(); ++I) {
+    bool IsRest =
+        Shape && Shape->size() == Out.size() && Table.number((*Shape)[I]) == -1;
+    if (I != Rows && !IsRest && !Table.isSame(Out[I]) &&
+        none_of(In, [&](DimId Size) { return Table.isEqual(Size, Out[I]); }))
+      return false;
+  }
+  return true;
+}
+
 /// Infers the type of a Reshape that merges axes of known sizes with the rows
 /// after them. The result has blocks of local rows, as if they were
 /// concatenated.
@@ -812,7 +837,8 @@ ReplicationType relayoutType(TypeContext &C) {
       return *Type;
   }
   if (Axis >= 0 &&
-      haveEqualLeads(C, In->take_front(X.Axis), Out->take_front(Axis)))
+      haveEqualLeads(C, In->take_front(X.Axis), Out->take_front(Axis)) &&
+      hasGlobalSizes(C, *In, *Out, Axis))
     return Regrouped(Axis);
   if (C.isOp(op::Reshape)) {
     if (mergesRows(C, *In, *Out, X.Axis))

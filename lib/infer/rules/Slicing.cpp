@@ -160,12 +160,12 @@ static void slice(SizeContext &C) {
     int64_t Number = C.Table.number((*Size)[I]);
     if (Begin && (*Begin)[I] == 0 && Number > 0 &&
         Number == C.Table.number((*X)[I]))
-      C.same((*Size)[I], (*X)[I]);
+      C.sameByNumber((*Size)[I], (*X)[I], {(*Size)[I], (*X)[I]});
     else if (auto Rest = Number > 0 && From && I < From->size()
                              ? restOf(C, 32 + I, (*X)[I], (*From)[I])
                              : std::nullopt;
              Rest && Number == C.Table.number(*Rest))
-      C.same((*Size)[I], *Rest);
+      C.sameByNumber((*Size)[I], *Rest, {(*Size)[I], *Rest});
   }
   DimList List;
   for (size_t I = 0; I < X->size(); ++I) {

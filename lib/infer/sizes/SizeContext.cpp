@@ -543,10 +543,20 @@ DimId SizeContext::quotient(unsigned Slot, DimId X, DimId Y) {
         !MulOverflow(Ratio, Table.number(Y), Number) &&
         Number == Table.number(X) && !MulOverflow(SY->C, Ratio, Number)) {
       Sym Rows{Number, SY->B, SY->R, SY->Rows};
-      if (Table.hasSym(X) && SX)
+      Reasons Because;
+      for (DimId Of : {D, X, Y})
+        addReasons(Of, Because);
+      SizeOrigins &O = A.Origins;
+      if (!Because.empty()) {
+        if (Table.hasSym(X) && SX ? Table.relate(*SX, Rows)
+                                  : Table.assign(X, Rows))
+          if (ByNumber.insert({X, Y}).second)
+            O.derive(O.ofSize(X), O.ofSize(Y), Because);
+      } else if (Table.hasSym(X) && SX) {
         relate(*SX, Rows);
-      else
+      } else {
         assign(X, Rows, Y);
+      }
     }
     return D;
   }
@@ -686,12 +696,52 @@ bool SizeContext::assign(DimId D, Sym S, std::optional<DimId> From) {
   return true;
 }
 
+/// Adds the equalities to \p Because from which the number of \p D follows, if
+/// its definition does not determine the number.
+void SizeContext::addReasons(DimId D, Reasons &Because) const {
+  int64_t Number = Table.number(D);
+  if (Number == UnknownSize || A.Origins.isFixed(D))
+    return;
+  auto Add = [&](const auto &Pair) {
+    if (!is_contained(Because, Pair))
+      Because.push_back(Pair);
+  };
+  if (auto It = NumberReasons.find(A.Origins.root(D));
+      It != NumberReasons.end())
+    for_each(It->second, Add);
+  else
+    Add(std::pair(SizeOrigins::ofSize(D), SizeOrigins::number(Number)));
+}
+
+/// Returns the reasons of a number that the node computes from the numbers of
+/// its operands.
+SizeContext::Reasons SizeContext::reasonsOfNumbers() const {
+  Reasons Because;
+  if (A.Origins.facts().empty())
+    return Because;
+  for (Endpoint E : Inputs)
+    for (Dims List : {A.shape(E), A.value(E)})
+      for (DimId D : List.value_or(ArrayRef<DimId>()))
+        addReasons(D, Because);
+  return Because;
+}
+
 void SizeContext::assignNumber(DimId D, int64_t Number) {
   if (Number == UnknownSize)
     return;
+  SizeOrigins &O = A.Origins;
   if (defines(D)) {
+    bool IsNew = Table.number(D) == UnknownSize;
     Table.assignNumber(D, Number);
-    A.Origins.defineNumber(D, Number);
+    if (O.isFixed(D))
+      return;
+    Reasons Because = reasonsOfNumbers();
+    if (Because.empty()) {
+      O.defineNumber(D, Number);
+    } else if (IsNew) {
+      O.derive(O.ofSize(D), O.number(Number), Because);
+      NumberReasons.try_emplace(O.root(D), std::move(Because));
+    }
   } else if (!Denied && Table.number(D) == UnknownSize) {
     Table.assignNumber(D, Number);
     A.Origins.state(SizeOrigins::ofSize(D), SizeOrigins::number(Number), N);
@@ -708,6 +758,23 @@ void SizeContext::relate(const Sym &X, const Sym &Y) {
 void SizeContext::same(DimId X, DimId Y) {
   if (!unify(X, Y))
     conflict(X, Y);
+}
+
+void SizeContext::sameByNumber(DimId X, DimId Y, ArrayRef<DimId> Of) {
+  SizeOrigins &O = A.Origins;
+  Reasons Because;
+  if (!O.facts().empty())
+    for (DimId D : Of)
+      addReasons(D, Because);
+  if (Because.empty())
+    return same(X, Y);
+  if (O.root(X) == O.root(Y))
+    return;
+  if (!Table.unify(X, Y))
+    return conflict(X, Y);
+  MeetingsOf = NoNode;
+  if (ByNumber.insert({X, Y}).second)
+    O.derive(O.ofSize(X), O.ofSize(Y), Because);
 }
 
 void SizeContext::sameShapes(ArrayRef<DimId> X, ArrayRef<DimId> Y) {

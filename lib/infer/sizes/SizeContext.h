@@ -105,6 +105,9 @@ public:
 
   /// States that \p X and \p Y are equal. Reports a conflict if they cannot be.
   void same(DimId X, DimId Y);
+  /// Like same(), for an equality that follows from the numbers of the sizes
+  /// \p Of. The node does not state such a number if a fact gives it.
+  void sameByNumber(DimId X, DimId Y, llvm::ArrayRef<DimId> Of);
   /// States that \p X and \p Y are equal. Returns false, without a report, if
   /// they cannot be.
   bool unify(DimId X, DimId Y);
@@ -289,6 +292,10 @@ protected:
   DimList detached(unsigned Slot, llvm::ArrayRef<DimId> List);
   bool defines(DimId D) const;
   std::optional<DimId> originalOf(const Sym &S) const;
+  using Reasons =
+      llvm::SmallVector<std::pair<SizeOrigins::Origin, SizeOrigins::Origin>, 2>;
+  void addReasons(DimId D, Reasons &Because) const;
+  Reasons reasonsOfNumbers() const;
   void defineRelated(DimId X, const Sym &Times, DimId Y, const Sym &S);
   bool isOfOneTurn(DimId D) const;
   void reshapeVariable(llvm::ArrayRef<DimId> Var, llvm::ArrayRef<DimId> Value,
@@ -334,6 +341,10 @@ protected:
     DimList Of; ///< The factors as they were found.
   };
   std::map<DimList, Product> Products;
+  /// By size whose number follows from facts: these facts.
+  llvm::DenseMap<DimId, Reasons> NumberReasons;
+  /// Pairs of sizes that are equal by their numbers (sameByNumber).
+  llvm::DenseSet<std::pair<DimId, DimId>> ByNumber;
   /// By unknown size: the sizes whose sum it is.
   llvm::DenseMap<DimId, DimList> Summands;
   /// By size: the number of its blocks of rows (markBlocks); -1 if two

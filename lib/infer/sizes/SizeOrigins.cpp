@@ -95,4 +95,9 @@ void SizeOrigins::derive(DimId X, DimId Y,
   DerivedFacts.push_back(std::move(New));
 }
 
+void SizeOrigins::derive(Origin X, Origin Y,
+                         ArrayRef<std::pair<Origin, Origin>> From) {
+  DerivedFacts.push_back({X, Y, {From.begin(), From.end()}});
+}
+
 } // namespace graft

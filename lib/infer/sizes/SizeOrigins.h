@@ -55,7 +55,7 @@ public:
     bool operator==(const Fact &O) const = default;
   };
   /// Sizes of the origins X and Y, such as products, are equal because each
-  /// pair in From (of factors) is.
+  /// pair in From (of factors, or of a size and its number) is.
   struct Derived {
     Origin X, Y;
     llvm::SmallVector<std::pair<Origin, Origin>, 2> From;
@@ -91,6 +91,8 @@ public:
   void state(Origin X, Origin Y, NodeId Says);
   void derive(DimId X, DimId Y,
               llvm::ArrayRef<std::pair<DimId, DimId>> Factors);
+  void derive(Origin X, Origin Y,
+              llvm::ArrayRef<std::pair<Origin, Origin>> From);
   /// Records that the array or stack \p Handle may also hold an element with
   /// the size \p D.
   void alsoHolds(NodeId Handle, DimId D) { Held[Handle].push_back(D); }
