@@ -186,21 +186,30 @@ std::string LocalRuns::faultOfSplit(NodeId N) const {
   int64_t Known = knownRows(X, Axis);
   if (!Parted)
     return Known == Parts ? "" : Uneven.str();
-  // Sizes that are numbers have to add up to the rows; one part of size -1
-  // takes the rest.
+  // The sizes have to add up to the rows: all are numbers, or all are multiples
+  // of the rows. One part of size -1 takes the rest.
   auto Sizes = Facts.Dims.value(G.input(N, 1));
   if (!Sizes)
     return "";
   int64_t Sum = 0;
-  bool Open = false;
+  bool Open = false, OfRows = false;
   for (DimId D : *Sizes) {
     auto Part = Facts.Dims.table().sym(D);
-    if (!Part || Part->isLocal())
-      return "";
-    if (Part->C < 0)
+    if (!Part || (Part->isLocal() && (!S || Part->Rows != S->Rows)))
+      return TooShort.str();
+    OfRows |= Part->isLocal();
+    if (Part->isNumber() && Part->C < 0)
       Open = true;
     else if (AddOverflow(Sum, Part->C, Sum))
       return TooShort.str();
+  }
+  if (OfRows && S) {
+    bool AllOfRows = all_of(*Sizes, [&](DimId D) {
+      auto Part = Facts.Dims.table().sym(D);
+      return Part->isLocal() || Part->C < 0;
+    });
+    return AllOfRows && (Open ? S->C >= Sum : S->C == Sum) ? ""
+                                                           : TooShort.str();
   }
   bool Fits = Open ? Known != UnknownSize && Known >= Sum : Known == Sum;
   return Fits ? "" : TooShort.str();
