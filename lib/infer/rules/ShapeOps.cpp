@@ -94,9 +94,13 @@ static void broadcastGradientArgs(SizeContext &C) {
     if (!OneX && !OneY && C.Table.find(DX) != C.Table.find(DY) &&
         !(C.isNeverOne(DX) && C.isNeverOne(DY)))
       return;
-    // The op fails if they differ.
-    if (!OneX && !OneY)
+    // The op fails if they differ. Where this fact may not be used, no axes are
+    // known.
+    if (!OneX && !OneY) {
       C.same(DX, DY);
+      if (C.Table.find(DX) != C.Table.find(DY))
+        return;
+    }
     if (OneX)
       AxesX.push_back(C.number(2 + I, int64_t(I)));
     if (OneY)
@@ -344,6 +348,24 @@ static void shapeOf(TypeContext &C) {
 
 /// Types an op that fails if the sizes in its operands are incompatible. Local
 /// sizes and the unknown sizes of a replicated tensor may be incompatible.
+/// Returns true if a BroadcastGradientArgs compares the rows of a replica with
+/// a number above 1: it would fail.
+static bool comparesRows(const TypeContext &C) {
+  auto X = C.D.value(C.input(0)), Y = C.D.value(C.input(1));
+  if (!X || !Y)
+    return false;
+  const DimTable &Table = C.D.table();
+  auto IsRows = [&](DimId D) { return Table.hasSym(D) && !Table.isSame(D); };
+  auto IsNumber = [&](DimId D) {
+    return !Table.hasSym(D) && Table.number(D) > 1;
+  };
+  size_t Both = std::min(X->size(), Y->size());
+  return any_of(zip(X->take_back(Both), Y->take_back(Both)), [&](auto Pair) {
+    auto [Mine, Its] = Pair;
+    return (IsRows(Mine) && IsNumber(Its)) || (IsNumber(Mine) && IsRows(Its));
+  });
+}
+
 static void comparedSizes(TypeContext &C) {
   bool AnyLocal = false, AnyOpen = false;
   for (unsigned I = C.opName() == op::ConcatOffset ? 1 : 0; I < C.numData();
@@ -356,6 +378,8 @@ static void comparedSizes(TypeContext &C) {
   if (AnyLocal && AnyOpen)
     C.setAll(C.varying("compares per-replica sizes with those of a tensor of "
                        "unknown rank"));
+  else if (AnyLocal && C.isOp(op::BroadcastGradientArgs) && comparesRows(C))
+    C.setAll(C.varying("compares the rows of a replica with a fixed number"));
   else
     shapeOf(C);
 }
