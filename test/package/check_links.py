@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fails where a page links to a file that is not there, or to a section that a page does not have.
+"""Fails where a page links to a file that is not there, or to a section that a page does not have. The index of a folder,
+its README.md, has to link to each page of the folder.
 
     check_links.py PAGE-OR-FOLDER...
 """
@@ -40,6 +41,10 @@ def main():
                 broken.append(f"{page}: there is no '{target}'")
             elif anchor and to.endswith(".md") and anchor[1:] not in anchors(to):
                 broken.append(f"{page}: '{target}' has no section '{anchor}'")
+        folder, name = os.path.split(page)
+        if folder and name == "README.md":
+            listed = {target for target, _ in LINK.findall(text)} | {name}
+            broken += [f"{page}: has no link to '{other}'" for other in sorted(os.listdir(folder)) if other.endswith(".md") and other not in listed]
     if broken or not count:
         sys.exit("\n".join(broken) or "the pages have no links")
     print(f"{count} links lead somewhere")

@@ -40,7 +40,7 @@ def move(text, page):
 
 
 def collect(folder):
-    shutil.copytree(os.path.join(ROOT, "docs"), folder, ignore=shutil.ignore_patterns("man", "mkdocs.yml", "*.txt"))
+    shutil.copytree(os.path.join(ROOT, "docs"), folder, ignore=shutil.ignore_patterns("README.md", "man", "mkdocs.yml", "*.txt"))
     for page, name in [*ABOVE.items(), *((os.path.join("docs", each), each) for each in os.listdir(folder) if each.endswith(".md"))]:
         with open(os.path.join(ROOT, page), encoding="utf-8") as file:
             text = file.read()

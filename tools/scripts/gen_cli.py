@@ -78,8 +78,8 @@ def page(tables):
     lines = [
         "# The command line",
         "",
-        "Made by `tools/scripts/gen_cli.py` from the options that the programs have; so are the manual (`man graft-opt`) and the",
-        "completions of bash and zsh in `tools/completion`, which `cmake --install` puts where these shells look.",
+        "Use this page when you look for an option. Made by `tools/scripts/gen_cli.py` from the options that the programs have; so are",
+        "the manual (`man graft-opt`) and the completions of bash and zsh in `tools/completion`, which `cmake --install` puts where these shells look.",
         "",
         "An option that takes a value takes one: given twice it is an error, unless it is marked as repeated. `@FILE` among the",
         "arguments stands for the arguments in FILE.",
