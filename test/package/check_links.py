@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fails where a page links to a file that is not there, or to a section that a page does not have. The index of a folder,
-its README.md, has to link to each page of the folder.
+"""Fails where a page links to a file that is not there, or to a section that a page does not have. The index of docs,
+its README.md, has to link to each page there.
 
     check_links.py PAGE-OR-FOLDER...
 """
@@ -42,7 +42,7 @@ def main():
             elif anchor and to.endswith(".md") and anchor[1:] not in anchors(to):
                 broken.append(f"{page}: '{target}' has no section '{anchor}'")
         folder, name = os.path.split(page)
-        if folder and name == "README.md":
+        if os.path.basename(folder) == "docs" and name == "README.md":
             listed = {target for target, _ in LINK.findall(text)} | {name}
             broken += [f"{page}: has no link to '{other}'" for other in sorted(os.listdir(folder)) if other.endswith(".md") and other not in listed]
     if broken or not count:
