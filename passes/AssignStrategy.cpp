@@ -2,24 +2,24 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decides what happens to each variable and records it there; later passes only
-// read it from the variable.
+// Decides the strategy of each variable and records it in attributes of the
+// variable, which later passes read.
 //
 //     w = VarHandleOp()  →  w = VarHandleOp() _graft_policy="mirrored"
 //
 //   all-reduce   mirrored: a copy per replica, gradients are all-reduced
 //   ps           shared: one variable, gradients are added, one update
 //
-// `all-reduce` and `ps` alone do no more. With devices, another builder's name
-// or a strategy file, the pass first makes a record (lib/strategy/Record.h),
-// which says more:
+// `all-reduce` and `ps` alone set only the policy. With devices, another
+// builder's name or a strategy file, the pass first makes a strategy record
+// (lib/strategy/Record.h), which sets more attributes:
 //
 //     _graft_policy="shared" _graft_partition="0:3,2"
 //     _graft_synchronizer="ps,destination=/device:CPU:0"
 //     _graft_part_synchronizers=["ps,destination=/device:CPU:0", ...]
 //
-// If the VariableDef of a variable says how it is synchronized, or how the
-// values of replicas are aggregated, that counts instead (docs/Policies.md).
+// If the VariableDef of a variable sets its synchronization or aggregation,
+// this overrides the strategy (docs/Policies.md).
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,7 +60,7 @@ private:
   StrategyRecord Record;
 };
 
-/// Gives all variables the same policy, which needs no index of them.
+/// Sets the same policy on all variables, without an index of variables.
 PassResult AssignStrategy::assignPolicy(Module &M, Policy Plan,
                                         DiagnosticEngine &Diags) {
   Graph &G = M.graph();

@@ -2,22 +2,23 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Between-graph replication with parameter servers, without waiting: turns the
-// graph that expand-replicas writes for the chief, the step on its own rows,
-// into that of another worker. Variables, and nodes that use them in place,
-// stay where they are; all other nodes go to the task of the worker.
+// Between-graph replication with parameter servers, asynchronous: turns the
+// graph that expand-replicas writes for the chief into the graph of another
+// worker. Variables, and nodes that use them in place, stay where they are; all
+// other nodes go to the task of the worker.
 //
 //     w = VarHandleOp() @/job:ps/task:0           w, step: the same
 //     g = MatMul(..) @/job:worker/task:0      →   g = MatMul(..)
 //     step = ResourceApplyAdam(w, .., g)              @/job:worker/task:1
 //         @/job:ps/task:0                         step: use_locking=true
 //
-// Updates take the lock of the variable, so none is lost. A worker has its own
+// Updates lock the variable, so none is lost. Each worker has its own copy of
 // local variables. With `staleness` an update waits while its worker is that
-// many steps ahead of the slowest. The rest is in lib/lower/workers/Async.cpp.
+// many steps ahead of the slowest worker. The rest is in
+// lib/lower/workers/Async.cpp.
 //
-// Relies on: a graph for the chief alone, as expand-replicas writes it, read
-// again.
+// Relies on: a graph for the chief alone, as expand-replicas wrote it to a
+// file.
 //
 //===----------------------------------------------------------------------===//
 

@@ -13,14 +13,15 @@
 //                            graft/check_copies = NoOp(^.../assert)
 //                            Apply*(b, lr, g, ^graft/check_copies)
 //
-// One variable suffices since a checkpoint holds them all: the one with the
-// fewest elements among those that the step changes. Its updates, except those
-// that write unreplicated values (initial or restored ones), must depend on the
-// batch and so wait for the check: no write can come between the reads. Each
-// update must itself need the variable to have a value, for the check reads it.
+// One variable suffices, since a checkpoint has all variables. The pass chooses
+// the variable with the fewest elements that the step updates. Its updates must
+// depend on the batch and so wait for the check, except for writes of
+// unreplicated values (initial or restored ones). So no write can run between
+// the reads. Each update must itself need the variable to have a value, because
+// the check fails if there is none.
 //
-// Relies on: graft/refresh_copies, which the message names; no unproved value,
-// which might make copies differ by itself.
+// Relies on: graft/refresh_copies, which the message names, and on no unproved
+// value, since that could make copies differ too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,7 +61,7 @@ private:
   std::optional<Needs> NeedSets; ///< Made on first use.
   std::vector<bool> OfBatch;     ///< By node: depends on a split.
   std::string Prefix;
-  NodeId Last = NoNode; ///< The node that the next one follows.
+  NodeId Last = NoNode; ///< The node after which nodes are added.
 };
 
 constexpr StringLiteral CheckName = "graft/check_copies";
@@ -109,7 +110,7 @@ Needs &CheckCopies::needs() {
 }
 
 /// Finds the updates of \p Var that depend on the batch. Returns false if there
-/// is none, or if another write might run beside them.
+/// is none, or if another write may run at the same time.
 bool CheckCopies::collectUpdates(NodeId Var, std::vector<NodeId> &Result) {
   bool Fits = true;
   for (Use U : G->uses(Var)) {
@@ -127,7 +128,8 @@ bool CheckCopies::collectUpdates(NodeId Var, std::vector<NodeId> &Result) {
     UpdateDef Def = Vars->update(*G, U.User);
     ArrayRef<Endpoint> Values = G->dataInputs(U.User).drop_front(Def.NumVars);
     if (OfBatch[U.User] && Def.Indices < 0) {
-      // A run that initializes the variable finds no value in it.
+      // An assignment that initializes the variable would run the check while
+      // the variable has no value.
       Fits &=
           Def.Kind != UpdateKind::Assign || needs().hasVariable(U.User, Var);
       Result.push_back(U.User);

@@ -2,21 +2,22 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The certificate. Compares the program with the graph that was read: inserted
-// nodes, erased by their meaning on global values, must leave the input edge
-// for edge. The replication types, inferred from scratch, must prove that the
-// erasure changes nothing (lib/certify/compare/Certificate.h).
+// The certificate. Compares the program with the graph that was read. Each
+// inserted node is erased according to its meaning on global values: the rest
+// must equal the input edge for edge. The replication types, inferred from
+// scratch, must prove that the erasure changes nothing
+// (lib/certify/compare/Certificate.h).
 //
 //     g/reduce = _Reduce*(g)  erased  →  g      because g is Partial, k=1,
 //     Apply*(w, lr, g/reduce)            and the reduction scales by N^-1
 //
-// Variables in parts are partitioned in the input as well, which is checked by
-// itself (lib/certify/partition/PartitionCheck.h); a graph with parts and no
-// replicas gets this check alone.
+// If variables are partitioned, the check first partitions them in the input
+// too, and checks that separately (lib/certify/partition/PartitionCheck.h). A
+// partitioned graph without replicas gets this check alone.
 //
-// If the pass runs alone on a text file, the input graph is another file:
-// {input=FILE}. With it, a file that expand-replicas wrote can be checked as
-// well: it is first folded back to a program (lib/certify/fold/Fold.h).
+// If the pass runs alone on a text file, the option {input=FILE} names the
+// input graph. The pass can then check a file that expand-replicas wrote, too:
+// it is first folded back to a program (lib/certify/fold/Fold.h).
 //
 //===----------------------------------------------------------------------===//
 

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gradients in 16 bits cost half as much to send. The values between devices,
-// and their sum, are 16 bits wide; nothing changes before and after it.
+// Sends gradients in 16 bits, at half the cost. The values between devices, and
+// their sum, are 16 bits wide. All other values keep their type.
 //
 //     g/reduce = _Reduce*(g)       g/reduce/scale = _Scale*(g) power=-1
 //         power=-1                 g/reduce/narrow = Cast*(g/reduce/scale)
@@ -19,10 +19,10 @@
 //     keep = AssignVariableOp*(residual, Sub*(sum, Cast*(g/reduce/narrow)))
 //     g/reduce = Cast*(g/reduce/sum, ^keep)
 //
-// A residual is zero after its variable gets the initial or a restored value;
-// it is in no checkpoint. Its type is that of a sync-on-read sum.
+// A residual is reset to zero when its variable is initialized or restored. It
+// is in no checkpoint. Its policy is a sync-on-read sum.
 //
-// The rounding makes it another step: a warning for each variable.
+// The rounding changes the step, so the pass warns for each variable.
 //
 // Relies on: insert-reductions, mirrored variables; fuse-reductions and
 // insert-collectives come later.
@@ -95,7 +95,7 @@ NodeId CompressReductions::cast(const Twine &Suffix, Endpoint From,
   return add(Suffix, op::Cast, From, Attrs);
 }
 
-/// Returns true if \p N is computed from a file, and from nothing else.
+/// Returns true if \p N is a value restored from a checkpoint.
 static bool isRestored(const Graph &G, NodeId N) {
   while (G.node(N).NumData == 1 &&
          (G.isOp(N, op::Identity) || G.node(N).Kind == Inserted::Identity))
@@ -104,8 +104,8 @@ static bool isRestored(const Graph &G, NodeId N) {
          G.isOp(N, op::RestoreSlice);
 }
 
-/// Returns the nodes that give \p Variables a value from outside of the step;
-/// none if one of them gets no initial value.
+/// Returns the nodes that assign \p Variables initial or restored values, or no
+/// node if one of them has no initial value.
 SmallVector<NodeId, 4>
 CompressReductions::initializers(const ProgramFacts &Facts,
                                  ArrayRef<NodeId> Variables) const {
@@ -133,8 +133,8 @@ static bool isStatistics(const Graph &G, NodeId N) {
           !G.opName(N).contains("Grad"));
 }
 
-/// Adds the residual of the reduction at hand, without an assignment of the
-/// step.
+/// Adds the residual of the current reduction and its reset to zero, but not
+/// its assignment in the step.
 NodeId CompressReductions::makeResidual(const ProgramFacts &Facts,
                                         unsigned Type) {
   // If the shape is not known, the first value is a scalar.
@@ -146,7 +146,7 @@ NodeId CompressReductions::makeResidual(const ProgramFacts &Facts,
   AttrRun Attrs, Zero, Clear;
   Attrs.type("dtype", Type).raw("shape", encodeShapeAttr(Shape));
   Attrs.string(AggregationAttr, aggregationName(Aggregation::Sum));
-  // Without a name all handles would be one variable.
+  // Without a shared name all handles would be one variable.
   std::string Name = G->uniqueName((G->name(This) + "/residual").str());
   Attrs.string("shared_name", Name);
   NodeId Var = add("/residual", op::VarHandleOp, {}, Attrs);
@@ -193,7 +193,7 @@ void CompressReductions::compress(const ProgramFacts &Facts, NodeId N,
   Endpoint Sent{cast("/narrow", From, Type, Narrow), 0};
   AttrRun Sum;
   Sum.type("T", Narrow).string(CombineAttr, combine::Sum);
-  // The scale that is assumed of the source, changed by the scaling.
+  // The assumed scale of the source, changed by the scaling.
   if (Assumed)
     Sum.integer(AssumedAttr, *Assumed + Power);
   NodeId All = G->insertNode((G->name(N) + "/sum").str(), ReduceOp, Sent, N,

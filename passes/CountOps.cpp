@@ -2,15 +2,14 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Counts nodes by op, as a statistic of the pass: the ops of a graph and,
-// between two other passes, the effect of one of them.
+// Counts nodes by op, as a statistic of the pass. Counts before and after
+// another pass show its effect.
 //
 //     x = MatMul(a, b)   →   2 MatMul
 //     y = MatMul(x, b)       1 Relu
 //     z = Relu(y)
 //
-// Relies on: nothing. A node of a replicated program counts once, whatever its
-// copies.
+// Relies on: nothing. A per-replica node counts once.
 //
 //===----------------------------------------------------------------------===//
 

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Between-graph replication with parameter servers: cuts from the graph that
-// expand-replicas writes for all tasks the part that one worker runs in a
-// session of its own. A value of another worker goes through a queue with a
-// shared name, behind the number of the run, so that a worker can be killed and
+// Between-graph replication with parameter servers: cuts one worker's part,
+// which runs in its own session, from the graph that expand-replicas writes for
+// all tasks. A value of another worker is sent through a queue with a shared
+// name. The number of the run precedes it, so that a worker can be killed and
 // restarted (lib/program/forms/Messages.h):
 //
 //     g = MatMul(..) @/job:worker/task:1     worker 1: q/put =
@@ -17,10 +17,10 @@
 // worker the name sends the values that the chief needs, and returns the
 // chief's value. A write of a variable waits until all workers have read the
 // variable and have sent all values that the step needs. All files have the
-// variables, their initial values and checkpoints, and the node that says when
-// a session may be prepared. The rest is in lib/lower/workers/Cut.cpp.
+// variables, their initial values and checkpoints, and the node that reports
+// when a session may be prepared. The rest is in lib/lower/workers/Cut.cpp.
 //
-// Relies on: a graph for all tasks, as expand-replicas writes it, read again.
+// Relies on: a graph for all tasks, as expand-replicas wrote it to a file.
 //
 //===----------------------------------------------------------------------===//
 
@@ -79,7 +79,7 @@ void pruneCollections(Module &M, const StringSet<> &Had) {
 /// Adds the node that prepares a session of this worker, to be cut with the
 /// rest.
 NodeId addLocalInit(Module &M) {
-  // A bare GraphDef does not show what is run.
+  // A bare GraphDef declares no local init op.
   auto Runs = M.metaGraph() ? localInit(M) : std::nullopt;
   if (!Runs)
     return NoNode;
@@ -93,9 +93,9 @@ NodeId addLocalInit(Module &M) {
   return Init;
 }
 
-/// Adds the node that says when a session may be prepared: its preparation
-/// refreshes copies of variables, which must have values then. The node returns
-/// the names of variables without a value, as TensorFlow expects in the
+/// Adds the node that reports when a session may be prepared: the preparation
+/// refreshes copies of variables, which must have values before. The node
+/// returns the names of variables without a value, as TensorFlow expects in the
 /// collection `ready_for_local_init_op`; a Supervisor knows no other way.
 void addReadyForLocalInit(Module &M, StringRef Host) {
   static constexpr StringLiteral Key = "ready_for_local_init_op";

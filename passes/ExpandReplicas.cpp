@@ -41,14 +41,14 @@ public:
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 };
 
-/// Returns true if \p N is there to pass on its input.
+/// Returns true if \p N is a node of the program that forwards its input.
 static bool passesOn(const Graph &G, NodeId N) {
   return G.node(N).Flags & NF_ElidePrimary || G.isOp(N, ToReplicasOp) ||
          G.isOp(N, FromReplicasOp) || G.isOp(N, ScaleOp);
 }
 
-/// Returns true if the elided nodes from \p N on lead to one that is not
-/// elided.
+/// Returns true if the chain of forwarding nodes from \p N ends at a node that
+/// is written. A cycle of forwarding nodes has no end.
 static bool isGrounded(const Graph &G, NodeId N) {
   for (NodeId Steps = 0; Steps < G.size(); ++Steps) {
     if (!passesOn(G, N))

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Many small reductions cost more than one large one, since each has a latency
-// of its own. So reductions are packed into buckets, which are reduced as one:
+// Packs reductions into buckets that are reduced as one tensor. Each reduction
+// has a latency, so many small ones cost more than a large one:
 //
 //     a/reduce = _Reduce*(a)      a/reduce/flat = Reshape*(a, [-1])
 //     b/reduce = _Reduce*(b)      b/reduce/flat = Reshape*(b, [-1])
@@ -13,17 +13,18 @@
 //                                 a/reduce = Reshape*(parts:0, [2, 3])
 //                                 b/reduce = Reshape*(parts:1, [4])
 //
-// Members of a bucket are sums of one dtype, power and hint. The variable of a
-// gradient gives its group (docs/Reductions.md); the bytes of a bucket are an
-// option. The first bucket has the gradients that the backward pass computes
-// first, so that it is on its way while the others are computed. Names break
-// ties, not the order of nodes.
+// Members of a bucket are sums of one dtype, power and hint. The strategy of a
+// variable sets the group of its gradient (docs/Reductions.md). An option
+// limits the bytes of a bucket. The first bucket has the gradients that the
+// backward pass computes first, so that they are reduced while the other
+// gradients are computed. Names break ties, not the order of nodes.
 //
-// A run of one member of a bucket runs all. So members have the same needs
-// (lib/infer/facts/Needs.h): one train op asks for no feed of another.
+// A run of one member of a bucket runs all members. So members have the same
+// needs (lib/infer/facts/Needs.h): a run of one train op must not need a feed
+// of another train op.
 //
-// No bucket waits for itself: a sum that depends on reduced values is one stage
-// after them, and a bucket has sums of one stage only. Reductions under a
+// No bucket may wait for itself. So a sum that depends on reduced values is one
+// stage after them, and a bucket has sums of one stage only. Reductions under a
 // condition, or with a size that follows the batch, are left alone.
 //
 // The file is a little long because stages and buckets need each other.
@@ -96,17 +97,18 @@ private:
   Graph *G = nullptr;
   std::vector<bool> IsMember;  ///< By node.
   std::vector<uint32_t> Level; ///< By node: the longest path to it.
-  std::vector<uint32_t> Stage; ///< By node: members that wait for each other.
+  std::vector<uint32_t> Stage; ///< By node: the most members on a path to it.
   std::map<Key, std::vector<Member>> Found;
   std::map<std::string, NodeId> Constants;
   unsigned Buckets = 0;
 };
 
-/// Finds how late each node is: levels count nodes, stages count members.
+/// Finds the longest path to each node: levels count nodes, stages count
+/// members.
 void FuseReductions::findStages(const ProgramFacts &Facts) {
   Level.assign(G->size(), 0);
   Stage.assign(G->size(), 0);
-  // A loop carries values, which take another turn.
+  // A loop carries values to its start, so a stage may change there again.
   TurnLimit Limit("the stages of sums", 2 + uint64_t(G->size()));
   for (NodeId Again = 0; Again != NoNode;) {
     Limit.turn([&] { return G->name(Again).str(); });
@@ -124,7 +126,7 @@ void FuseReductions::findStages(const ProgramFacts &Facts) {
       if (Late == Stage[N])
         continue;
       Stage[N] = Late;
-      // A reader that stands before its source is the start of a loop.
+      // A user that precedes its source in the order is the start of a loop.
       if (G->anyUse(N, [&](Use U) { return Seen[U.User]; }))
         Again = N;
     }
@@ -281,7 +283,7 @@ PassResult FuseReductions::run(Module &M, DiagnosticEngine &) {
   for (auto &[K, Members] : Found) {
     int64_t Limit = INT32_MAX;
     if (Bytes != 0) {
-      // No type of unknown size has more than 16.
+      // A type of unknown size has at most 16 bytes.
       unsigned Each = bytesOf(K.Type) != 0 ? bytesOf(K.Type) : 16;
       Limit = static_cast<int64_t>(std::min<uint64_t>(Limit, Bytes / Each));
     }

@@ -2,15 +2,16 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Replaces calls by the nodes of the functions, and functional conditionals and
-// loops by those of version 1, so that all passes see what runs in a step:
+// Inlines function calls, and replaces functional conditionals and loops by
+// Switch, Merge and the loop ops of version 1, so that all passes see all nodes
+// of a step:
 //
 //     y = PartitionedCall(x, w)    →    y/MatMul = MatMul(x, w)
 //                                       y/Relu = Relu(y/MatMul)
 //
-// TensorFlow does the same before it runs a graph, so the step stays what it
-// is: this is a normal form of the input. The certificate takes its snapshot of
-// the input after this pass; tests compare the normal form with TensorFlow.
+// TensorFlow does the same before it runs a graph, so the step does not change:
+// the result is a normal form of the input. The certificate takes its snapshot
+// of the input after this pass; tests compare the normal form with TensorFlow.
 // Functions that other ops call (the map function of a dataset), or that are
 // marked _noinline, are left alone, and the library stays as it is.
 //

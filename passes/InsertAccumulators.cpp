@@ -13,15 +13,16 @@
 //                                         ^put) @D
 //                                     m = _Scale(s) power=-1
 //
-// The accumulator sums, and a scale follows: its own mean would be over the
-// number of puts. Each put has the largest step number, since an accumulator
-// silently drops older values. `ready` lets no replica put before all have a
-// gradient: a run that fails before leaves no value in the accumulator, which
-// the next run would take.
+// The accumulator sums, and a scale follows. The accumulator's mean would
+// divide by the number of puts. Each put has the largest step number, since an
+// accumulator silently drops older values. `ready` makes each put wait until
+// all replicas have a gradient. If a run fails before, it leaves no value in
+// the accumulator for the next run to take.
 //
-// The kernels are for CPUs, and for half, float and double; if the variable is
-// on a GPU, they run on its host. Other sums are added. Rows are concatenated:
-// a SparseConditionalAccumulator merges only sorted and unique indices.
+// The kernels exist for CPUs, and for half, float and double. If the variable
+// is on a GPU, they run on its host. Gradients of other types are still added
+// by AddN. IndexedSlices are still concatenated: a SparseConditionalAccumulator
+// merges only sorted and unique indices.
 //
 // Relies on: merged gradients (merge-fetches).
 //
@@ -64,8 +65,8 @@ private:
   std::string Device;
 };
 
-/// Returns the shared variable whose gradient is \p Sum, or a power of N times
-/// it.
+/// Returns the shared variable whose gradient is \p Sum, or \p Sum scaled by a
+/// power of N.
 NodeId InsertAccumulators::variableFor(NodeId Sum) const {
   NodeId Found = NoNode;
   G->anyUse(Sum, [&](Use U) {

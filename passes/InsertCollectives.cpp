@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gives every `_Reduce` and `_Gather` the form that TensorFlow runs.
+// Lowers every `_Reduce` and `_Gather` to ops of TensorFlow.
 //
 //   add          s = _FromReplicas(g) combine=sum     one AddN
 //                s/scale = _Scale(s) power=-1
@@ -13,10 +13,10 @@
 //                r = Identity*(c, ^gate)              what users read
 //
 // Adding works in any order and cannot hang; `auto` uses it unless a variable
-// asks for NCCL on GPUs. The gate makes a run that reaches one member run all
-// members: a collective blocks if only some of them run. It also blocks if
-// TensorFlow puts members on one device for lack of others (soft placement).
-// Then the step fails after `collective-timeout` seconds, in TensorFlow 2.4 or
+// asks for NCCL on GPUs. A collective blocks if only some members run, so the
+// gate makes a run of one member run all members. It also blocks if TensorFlow
+// puts members on one device because others are missing (soft placement). Then
+// the step fails after `collective-timeout` seconds, in TensorFlow 2.4 or
 // later. Keys follow the order of names, so they do not depend on the order of
 // nodes.
 //
@@ -24,13 +24,13 @@
 //                m = _FromReplicas(g) combine=sum     a value that exists once:
 //                m = _FromReplicas(r) combine=pick    each worker has it
 //
-// Gathered rows are concatenated instead if the devices are listed in another
-// order than that of TensorFlow's group members.
+// If the order of the mesh's devices differs from the order of TensorFlow's
+// group members, rows are concatenated instead of gathered.
 //
-// `workers` is for one graph in each process, where no replica adds for others.
-// Rows that are only fetched stay a concat.
+// `workers` is for one graph in each process, where no replica can add the
+// values of others. Rows that are only fetched stay a concat.
 //
-// The file is long because all forms share one reading of a reduction.
+// The file is long because all forms share the code that reads a reduction.
 //
 // Relies on: shapes that are equal on all replicas, which the types prove. Rows
 // whose number differs by replica (uneven) are gathered by their lengths
@@ -114,8 +114,8 @@ private:
   Graph *G = nullptr;
   unsigned Replicas = 0;
   bool Workers = false, GathersInOrder = false;
-  /// Most reductions have one and the same run of attributes: it is read and
-  /// stripped once.
+  /// The attributes of the last reduction, before and after stripping. Most
+  /// reductions have equal attributes, which are parsed only once.
   StringRef LastAttrs, Stripped;
   Form This;
   SmallString<128> Name;
@@ -155,7 +155,7 @@ StringRef InsertCollectives::nameOf(NodeId N, StringRef Suffix) {
   return Name;
 }
 
-/// Turns the reduction's node into an Identity, which its users go on reading.
+/// Turns the reduction \p N into an Identity that its users still read.
 void InsertCollectives::becomeIdentity(NodeId N, ArrayRef<Endpoint> Inputs) {
   Node &Reduction = G->node(N);
   if (Stripped.empty()) {
@@ -259,7 +259,7 @@ void InsertCollectives::collective(NodeId N, int64_t InstanceKey) {
   scale(N);
 }
 
-/// Gathers the number of rows before the rows, which takes two keys.
+/// Gathers the number of rows and then the rows, with one key for each.
 void InsertCollectives::gatherUneven(NodeId N, int64_t Rank,
                                      int64_t &InstanceKey) {
   gatherByLengths(*G, N, Rank, [&](Endpoint E, StringRef Suffix) {
@@ -273,8 +273,8 @@ void InsertCollectives::gatherUneven(NodeId N, int64_t Rank,
   LastAttrs = {};
 }
 
-/// Makes the unreplicated \p N take the result of a collective that each worker
-/// has.
+/// Makes the unreplicated \p N read the local result of a collective, which
+/// every worker has.
 void InsertCollectives::pick(NodeId N, int64_t InstanceKey) {
   std::array<Endpoint, 2> Inputs = member(N, InstanceKey);
   NodeId Result =
@@ -303,9 +303,10 @@ bool InsertCollectives::merges(NodeId N) const {
       N, [&](Use U) { return G->isData(U) && !G->isOp(U.User, ToReplicasOp); });
 }
 
-/// Returns the time that a member waits; empty: for ever. Between processes it
-/// waits until all have started. TensorFlow before 2.4 does not know the
-/// attribute, and a graph that it exported is for it.
+/// Returns the encoded timeout of a member; empty: none. There is none between
+/// processes, where a member waits until all have started. There is none for a
+/// graph that TensorFlow before 2.4 exported, since it does not know the
+/// attribute.
 std::string InsertCollectives::timeoutAttr() const {
   constexpr unsigned VersionsField = 4;
   constexpr int Since = 561;
@@ -331,8 +332,8 @@ void InsertCollectives::findHints(Module &M, ArrayRef<NodeId> Found) {
   }
 }
 
-/// Returns the number of axes of each tensor that is gathered unevenly along
-/// the first axis, if collectives can gather it.
+/// Returns the rank of each tensor whose number of rows differs by replica, if
+/// collectives can gather the tensor.
 DenseMap<NodeId, int64_t>
 InsertCollectives::findUneven(Module &M, ArrayRef<NodeId> Found) {
   DenseMap<NodeId, int64_t> Result;
@@ -370,11 +371,11 @@ std::vector<NodeId> InsertCollectives::findExchanges() const {
   return Found;
 }
 
-/// Gives \p N, whose attributes were read, its form. \p Rank is not 0 if its
-/// rows are gathered unevenly.
+/// Lowers \p N, whose attributes were read. \p Rank is not 0 if the number of
+/// its rows differs by replica.
 void InsertCollectives::giveForm(NodeId N, bool Add, int64_t Rank,
                                  int64_t &InstanceKey) {
-  // An unreplicated reduction is no collective: its result is in one place.
+  // An unreplicated reduction is no collective: its result is on one device.
   bool IsOnce = G->node(N).Count == Copies::Once;
   if (Rank == 0 && !Workers && (Add || !This.HasCollective || IsOnce)) {
     add(N);

@@ -3,8 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The only pass that decides where replicas exchange values. The replication
-// types say what must hold (a write takes the global value, a square root takes
-// no partial sum); this pass inserts the collectives that they request:
+// types define which inputs an op can use: a write needs the global value, a
+// square root cannot use a partial sum. This pass inserts the collectives that
+// they request:
 //
 //     g = MatMul*(x, dy)                  g = MatMul*(x, dy)
 //                                         g/reduce = _Reduce*(g) power=-1
@@ -15,16 +16,16 @@
 //   _Gather   the rows of all replicas, for one user (a de-duplication)
 //   _Scale    times a power of the number of replicas
 //
-// Three things come first, since types depend on them. The longest length that
-// sizes depend on is reduced where it is computed. A Squeeze of all axes of one
-// element gets the axes that the whole batch loses. The condition of a loop is
-// computed on the rows of all replicas (lib/rewrite/LoopConditions.h).
+// Types depend on three edits, which come first. A maximum length that sizes
+// depend on is reduced where it is computed. A Squeeze without axes gets the
+// axes that it removes for the whole batch. The condition of a loop is computed
+// on the rows of all replicas (lib/rewrite/LoopConditions.h).
 //
-// The scale of its type says if a gradient is averaged or added: it is
-// inferred, not configured. --grad sets it by hand. Writes that no rule relates
-// get the aggregation of their variable, or the mean of the tensor nearest to a
-// gradient, with a warning (lib/rewrite/UnprovedWrites.h). If copies of a
-// variable would differ all the same, that is an error.
+// The scale exponent of a gradient's type decides if it is averaged or added.
+// It is inferred, not configured. --grad sets it by hand. A write whose value
+// has an unknown type uses the aggregation of its variable, or the mean of the
+// tensor nearest to a gradient, with a warning (lib/rewrite/UnprovedWrites.h).
+// If copies of a variable would still differ, that is an error.
 //
 // Relies on: lib/infer/types/Types.h; variables decided.
 //
@@ -129,9 +130,9 @@ bool InsertReductions::userGradients() {
   return true;
 }
 
-/// Reduces longest lengths, which are sizes that replicas have to share. Values
-/// that depend on one are related only then, and another length may depend on
-/// these.
+/// Reduces maximum lengths that become sizes, which must be equal on all
+/// replicas. Only then the types of values with these sizes are known, and
+/// another length may depend on such a value.
 void InsertReductions::shareSizes(Module &M) {
   for (bool Any = true; Any;) {
     Any = false;
@@ -146,8 +147,8 @@ void InsertReductions::shareSizes(Module &M) {
   }
 }
 
-/// Names the axes of a Squeeze of all axes of one element, which would drop the
-/// rows of a replica that has one: it gets the axes that the whole batch loses.
+/// Names the axes of a Squeeze without axes, which would also remove the batch
+/// axis of a replica that has one row.
 void InsertReductions::nameAxes(Module &M) {
   uint32_t Op = 0;
   while (Op < G->numOps() && G->opNameOf(Op) != op::Squeeze)
@@ -175,8 +176,8 @@ void InsertReductions::nameAxes(Module &M) {
   Changed |= Any;
 }
 
-/// Makes writes that no rule relates equal on all replicas. Returns true if
-/// there was anything to do.
+/// Makes writes of values with an unknown type equal on all replicas. Returns
+/// true if there were any.
 bool InsertReductions::repair(Module &M, const ProgramFacts &Facts,
                               const ReductionReport &Report) {
   std::vector<Repair> Repairs = findRepairs(M, Facts, Options.NoGradientSlots);
@@ -198,8 +199,9 @@ bool InsertReductions::repair(Module &M, const ProgramFacts &Facts,
   return !Repairs.empty();
 }
 
-/// Refuses updates of copies, or by replicas, in a loop: replicas exchange no
-/// values there, and copy 0 of an update cannot wait for copies in other loops.
+/// Refuses updates in a loop that has per-replica nodes or updates a
+/// per-replica variable: replicas exchange no values there, and copy 0 of an
+/// update cannot wait for copies in other loops.
 void InsertReductions::refuseUpdatesInLoops(const ProgramFacts &Facts) {
   std::unique_ptr<LoopInfo> Loops = LoopInfo::find(*G, Facts.Order);
   if (!Loops)
@@ -302,7 +304,7 @@ PassResult InsertReductions::run(Module &M, DiagnosticEngine &D) {
   // A repair may show other writes that need one.
   for (unsigned Round = 0; Round < 4 && repair(M, *Facts, Report); ++Round)
     Facts = &programFacts(M);
-  // Workers, which have one copy each, do not wait.
+  // With workers, each graph has one copy of an update, which need not wait.
   if (Options.What != Fallback::Mean)
     refuseUpdatesInLoops(*Facts);
   Report.refuseDrifts(*Facts);

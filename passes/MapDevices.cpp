@@ -9,9 +9,9 @@
 //     y = MatMul(x, w) @/job:a/device:GPU:0  →  y = MatMul(x, w)
 //                                                   @/job:a/device:CPU:0
 //
-// A rule applies to every device that has all parts of the name before its `=`,
-// and changes these parts; the name behind it may be empty. The first rule that
-// matches counts. The computation stays the same, so this is a normal form of
+// A rule OLD=NEW applies to every device that has all parts of OLD, and
+// replaces these parts by NEW, which may be empty. The first rule that matches
+// applies. The computation stays the same, so the result is a normal form of
 // the input.
 //
 // Relies on: nothing.

@@ -2,18 +2,18 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sends ops of a TPU computation to the host, as one call of
-// `tpu.outside_compilation` does: they get the next id of their computation,
+// Moves ops of a TPU computation to the host, as one call of
+// `tpu.outside_compilation` does. The ops get the next id of their computation:
 //
 //     e = Exp(n) _tpu_replicate=cluster @/device:TPU_REPLICATED_CORE:1
 //   →
 //     e = Exp(n) _tpu_replicate=cluster _xla_outside_compilation=0
 //     TPUReplicateMetadata host_compute_core=["0:1"]
 //
-// and their gradients follow them, under an id of their own. Before
-// tpu-replicate there is no computation: ids are counted in the whole graph,
-// and nodes that tpu-replicate puts into a computation keep them. Nodes of
-// function bodies have ids of the computation that calls the function.
+// Their gradients are moved too, with a different id. Before tpu-replicate
+// there is no computation: ids are counted in the whole graph, and nodes that
+// tpu-replicate puts into a computation keep them. Nodes of a function body get
+// ids of the computation that calls the function.
 //
 // Relies on: lib/lower/tpu/HostClusters.h; a graph that TensorFlow marked is
 // accepted too.
@@ -170,14 +170,15 @@ void MarkOutsideCompilation::findBodies(const Graph &G) {
 bool MarkOutsideCompilation::take(Pattern &P, const Twine &Name,
                                   bool IsMarked) {
   P.Met = true;
-  // A type means all its ops, also those that are on the host already.
+  // A type matches all its ops, even ops that are on the host already.
   if (IsMarked && P.Node)
     D->error(Name.str(), "this op is marked already: it can be in one host "
                          "cluster only");
   return !IsMarked;
 }
 
-/// Chooses nodes of bodies that computations call if \p Within, else of others.
+/// Chooses nodes of function bodies: bodies that computations call if \p
+/// Within, else all other bodies.
 void MarkOutsideCompilation::selectInBodies(bool Within) {
   for (const auto &[Name, Callers] : Bodies) {
     if ((*Callers.rbegin() != 0) != Within)
@@ -214,7 +215,8 @@ void MarkOutsideCompilation::sayUnmet(const Pattern &P) {
   }
 }
 
-/// Chooses ops of computations, or of the rest if patterns match none of these.
+/// Chooses ops of computations. If the patterns match none, chooses ops
+/// outside.
 bool MarkOutsideCompilation::select(const Graph &G) {
   auto Met = [](const Pattern &P) { return P.Met; };
   for (bool Within : {true, false}) {

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gives a value that leaves the replicas the value of the single-device step,
-// under its original name: fetches, results that no node reads, and inputs of
-// unreplicated ops.
+// Merges each local value that is used outside of the replicas into its global
+// value, which gets the original name. This holds for fetches, results that no
+// node reads, and inputs of unreplicated ops.
 //
 //     loss = Mean*(x/split, i)         replica/loss = Mean*(x/split, i)
 //     ScalarSummary(tag, loss)    →    loss/merged =
@@ -12,14 +12,13 @@
 //                                      loss = _Scale(loss/merged) power=-1
 //                                      ScalarSummary(tag, loss)
 //
-// Equal values are picked from replica 0, partial ones are combined, rows are
-// concatenated. A node whose local value is not the global one loses its name:
-// copy i is `replica_<i>/<name>`, so that a fetch of an undeclared name fails
-// instead of returning a shard.
+// Replicated values are read from replica 0, partial values are combined, and
+// sharded rows are concatenated. A node whose local value is not the global one
+// loses its name: copy i is `replica_<i>/<name>`, so that a fetch of an
+// undeclared name fails instead of returning a shard.
 //
 // lib/rewrite/Fetches.h finds the fetched tensors. The file is long because
-// values and names change hands at once: which node has a name depends on all
-// merges.
+// values and names move together: which node gets a name depends on all merges.
 //
 // Relies on: replication types; reductions inserted.
 //
@@ -78,9 +77,9 @@ private:
   uint64_t *MergedCount = nullptr;
 };
 
-/// Warns about the unread result \p N of unknown size: a constant with the size
-/// of the batch may meet the rows of one replica there, even if \p N never
-/// runs.
+/// Warns about the unread result \p N of unknown size: it may combine a
+/// constant of the whole batch's size with the rows of one replica. TensorFlow
+/// then refuses to load the graph, even if \p N never runs.
 void MergeFetches::warnLost(NodeId N) {
   ReplicationType Type = Facts->Types.number({N, 0});
   if (Type.Cause != NoNode && !Causes.insert(Type.Cause).second)
@@ -183,7 +182,7 @@ void MergeFetches::nameMerged(NodeId N) {
   G->node(All).Kind = Inserted::Identity;
 }
 
-/// Returns true if no rule gives \p E, of \p Type, a global value.
+/// Returns true if the global value of \p E, of \p Type, is not known.
 bool MergeFetches::hasNoValue(Endpoint E, ReplicationType Type) const {
   return Type.isVarying() && !hasWholeSizes(*Facts, E) &&
          Facts->Types.blocks(E) == 0 &&
@@ -195,8 +194,8 @@ bool MergeFetches::hasNoValue(Endpoint E, ReplicationType Type) const {
 bool MergeFetches::mergeForOnce(const Fetches &Found) {
   bool Any = false;
   for (NodeId User : Facts->Order) {
-    // An assertion has no value that anything could merge, but it would fail on
-    // replicas where the single device's does not.
+    // An Assert has no output to merge, but it could fail on a replica where it
+    // does not fail on a single device.
     if (G->isPerReplica(User) && G->isOp(User, op::Assert))
       if (Endpoint E = G->input(User, 0); hasNoValue(E, Facts->Types.number(E)))
         refuseVarying(E, ("'" + G->name(User) + "'").str());
@@ -243,7 +242,7 @@ bool MergeFetches::mergeFetched(const Fetches &Found) {
     if (Facts->Vars.variableOf(E) != NoNode || (Type.isTrue() && !Picked))
       continue;
     if (hasNoValue(E, Type)) {
-      // A fetch that the user did not name may have no value.
+      // Only a fetch that the user named must have a global value.
       if (Named || hasNoAggregate(*G, *Facts, E))
         refuseVarying(E, "this fetch");
       continue;
@@ -256,7 +255,7 @@ bool MergeFetches::mergeFetched(const Fetches &Found) {
   return Any;
 }
 
-/// Takes the names of nodes before \p End whose local value is not the global
+/// Removes the names of nodes before \p End whose local value is not the global
 /// one. Returns true if there were any.
 bool MergeFetches::nameLocals(const Fetches &Found, NodeId End) {
   bool Any = false;
@@ -266,7 +265,7 @@ bool MergeFetches::nameLocals(const Fetches &Found, NodeId End) {
         G->node(N).Flags & NF_LocalName || G->node(N).Kind == Inserted::Split ||
         Facts->Types.readsUnaggregated(N))
       continue;
-    // Few nodes are merged, so this is looked up last.
+    // Few nodes are merged, so look up merges last.
     if (isGlobalName(N) && !(Found.isPicked({N, 0}) && Merged.count({N, 0})))
       continue;
     bool IsMerged = Merged.count({N, 0});
@@ -340,8 +339,8 @@ PassResult MergeFetches::run(Module &M, DiagnosticEngine &D) {
     Found.addForward();
   NodeId End = G->size();
   auto Named = find_if(Found.tensors(), [](const auto &T) { return T.second; });
-  // One replica is fed the whole batch, and so is a step that is computed once
-  // as a whole.
+  // With one replica, or if the whole step is computed once, the feed is the
+  // whole batch.
   auto IsSplit = [&](NodeId N) {
     return G->isLive(N) && G->node(N).Kind == Inserted::Split;
   };

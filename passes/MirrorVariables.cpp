@@ -11,22 +11,21 @@
 //     y = MatMul*(x/split, read)           read = ReadVariableOp*(w)
 //
 // The initial value is unreplicated, so that copies start equal even if it is
-// random; copy 0 takes it as it is, the others through an Identity on their
-// device. Writers (restore, assignments) reach every copy because they are
-// per-replica too. Copy 0 of a writer waits for the others, so a run of the
+// random. Copy 0 reads it directly, the other copies through an Identity on
+// their device. Writers (restore, assignments) reach every copy because they
+// are per-replica too. Copy 0 of a writer waits for the others, so a run of the
 // writer's name writes all copies.
 //
-// A variable stays unreplicated if no replica uses it in place and replicas
-// read it only as a scalar (counters, learning rates). It gets copies all the
-// same if a rule names it, or if replicas have so many reads of it (beta
-// powers, one for each trained variable) that sending them costs more than
-// writing copies.
+// A scalar variable (a counter, a learning rate) stays unreplicated if replicas
+// only read it. It gets copies if a rule names it, or if replicas read it so
+// often that sending the reads costs more than writing copies: Adam reads beta
+// powers once for each trained variable.
 //
 // Sync-on-read variables get copies too, which each replica writes for itself
-// (lib/infer/types/VariableStates.cpp). One that the graph declares and no
-// replica writes, as a metric of the learning rate, stays unreplicated. Copies
-// of replicated variables are called `<v>/<i>` and take the initial value
-// itself.
+// (lib/infer/types/VariableStates.cpp). A declared sync-on-read variable that
+// no replica writes, such as a metric of the learning rate, stays unreplicated.
+// Copies of replicated variables are called `<v>/<i>` and read the initial
+// value directly.
 //
 // Relies on: policies (assign-strategy), per-replica nodes (replicate).
 //
@@ -106,22 +105,23 @@ bool MirrorVariables::replicasUse(NodeId Var) const {
     } else if (G->isPerReplica(U.User) || G->anyUse(U.User, [&](Use Reader) {
                  return G->isData(Reader) && G->isPerReplica(Reader.User);
                })) {
-      // The user reads the value, itself or through one op.
+      // The user, or a reader of its result, is per-replica.
       IsRead = true;
       ++NumReads;
     }
   });
   if (Result || !IsRead)
     return Result;
-  // A read is sent to each replica, and a write to each copy: if reads are
-  // more, copies cost less.
+  // A read is sent to each replica, and a write to each copy. If there are more
+  // reads than writes, copies cost less.
   if (NumReads > std::max(FewReads, NumWrites) && SpreadsScalars)
     return true;
   auto Shape = G->shapeAttr(Var, "shape");
   return !Shape || Shape->UnknownRank || !Shape->Dims.empty();
 }
 
-/// Checks the names of copies of a replicated variable: others look for them.
+/// Checks that the names of copies of a replicated variable are free: other
+/// tools look for these names.
 bool MirrorVariables::checkCopyNames(NodeId Var,
                                      DiagnosticEngine &Diags) const {
   if (G->node(Var).Plan != Policy::Replicated)
@@ -153,7 +153,8 @@ void MirrorVariables::nameCopies(NodeId Var) {
   });
 }
 
-/// Makes copies take the initial value, which is unreplicated, on their device.
+/// Makes each copy read the unreplicated initial value through an Identity on
+/// its device.
 void MirrorVariables::mirrorInitialValue(NodeId Var) {
   NodeId Assign = Vars->initialAssign(*G, Var);
   if (Assign == NoNode || G->node(Var).Plan == Policy::Replicated ||
@@ -175,8 +176,8 @@ void MirrorVariables::mirrorInitialValue(NodeId Var) {
   G->setInput(Assign, 1, {N, 0});
 }
 
-/// Adds a read for each user that takes a reference for its value, as a saver
-/// does. The read has a value of its own on each replica.
+/// Adds a read for each user that reads the value of a reference, such as a
+/// saver. Each replica has its own copy of the read.
 void MirrorVariables::readReferences(NodeId Var) {
   SmallVector<Use, 4> Uses;
   forEachUse(Var, [&](Use U) {
@@ -196,9 +197,10 @@ void MirrorVariables::readReferences(NodeId Var) {
   }
 }
 
-/// Makes all replicas ask copy 0, which is written last, if the variable has a
-/// value. The answer may decide if a sum over all replicas runs: it would wait
-/// for ever for a replica whose own copy is written a moment later.
+/// Makes all replicas check copy 0, which is written last, for whether the
+/// variable has a value. The result may decide if a sum over all replicas runs.
+/// If each replica checked its own copy, the results could differ, and the sum
+/// would wait for ever.
 void MirrorVariables::askPrimary(NodeId Var) {
   SmallVector<NodeId, 4> Asks;
   forEachUse(Var, [&](Use U) {
@@ -215,7 +217,7 @@ void MirrorVariables::askPrimary(NodeId Var) {
   }
 }
 
-/// Returns true if an update of \p Var takes a value of the replicas.
+/// Returns true if an update of \p Var reads a per-replica value.
 bool MirrorVariables::stepWrites(NodeId Var) const {
   bool Written = false;
   forEachUse(Var, [&](Use U) {
@@ -225,9 +227,9 @@ bool MirrorVariables::stepWrites(NodeId Var) const {
 }
 
 /// Makes the variables that replicas use per-replica, with all nodes that
-/// depend on them. Returns these variables; \p Rest gets the others. A variable
-/// that becomes per-replica may make others so: slots by their update op, the
-/// source of a copy by the copy.
+/// depend on them. Returns these variables, and all other variables in \p Rest.
+/// A per-replica variable may make another one per-replica: slots by their
+/// update op, the source of a copy by the copy.
 std::vector<NodeId>
 MirrorVariables::spreadVariables(std::vector<NodeId> &Rest) const {
   for (NodeId Var : Vars->variables()) {
@@ -281,7 +283,7 @@ PassResult MirrorVariables::run(Module &M, DiagnosticEngine &Diags) {
   G = &M.graph();
   Mesh Devices = readMesh(*G);
   Replicas = Devices.replicas();
-  // A TPU takes a scalar as an operand of its computation, for all reads.
+  // A scalar is one operand of a TPU computation, however often it is read.
   SpreadsScalars = Devices.Node != NoNode &&
                    hostDevice(Devices.Devices[0]) == Devices.Devices[0];
   bool HasRules = !Options.Rules->empty(); // or slots that were changed

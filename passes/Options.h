@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// create<Class>Pass() for each pass, and the options of those passes that
-// graft's own pipelines set. Other passes have their options in their files.
+// create<Class>Pass() for each pass, and the options that graft's pipelines
+// set. All other options are in the files of their passes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -61,12 +61,12 @@ struct AssignStrategyOptions : PassOptions {
       "Write the strategy of each variable to this file; text if it ends in "
       ".pbtxt"};
 
-  // The contents of the files, if they were read already.
+  // The contents of the two files above, if they were read already.
   std::shared_ptr<const StrategyRecord> Record;
   std::shared_ptr<const ResourceSpec> Machines;
 
-  /// Returns the one policy of all variables, if only a strategy with one is
-  /// given; else None: a record is made.
+  /// Returns the policy of all variables if the strategy sets nothing else.
+  /// Otherwise returns None: the pass makes a record.
   Policy forAll() const {
     const StrategyTraits *Builder = findBuilder(*Strategy);
     bool Alone = llvm::all_of(all(), [&](const OptionBase *O) {

@@ -5,38 +5,38 @@
 // Decides if a read of a reference variable comes before or after an update of
 // the step.
 //
-// Updates wait for reads of the same step that are not ordered with them.
-// Optimizer.compute_gradients puts a barrier behind the gradients of each op;
-// tf.gradients does not, so the gradient of a product may read the weights
+// The pass makes updates wait for unordered reads of the same step.
+// Optimizer.compute_gradients adds a barrier after the gradients of each op.
+// tf.gradients adds none, so the gradient of a product may read the weights
 // while they are updated:
 //
 //     dx = MatMul(dy, w)                  dx = MatMul(dy, w)
 //     dw = MatMul(x, dy)             →    dw = MatMul(x, dy)
 //     ApplyGradientDescent(w, lr, dw)     ApplyGradientDescent(w, lr, dw, ^dx)
 //
-// Another part of the step, whose loss gives the weights no gradient, may read
-// them too, as the penalty on the slope of a critic with a bias. The update
-// waits for it if whoever waits for the update runs that part anyway.
+// A part of the step whose loss has no gradient for the weights may read them
+// too, such as the gradient penalty of a critic with a bias. The update waits
+// for this read if every run that waits for the update runs that part anyway.
 //
 // The order on one device depends on its executor. With several replicas, one
-// may read before the update and another after it, which is no step of the
-// input. Reading first is a step of the input, with the gradient that the
+// may read before the update and another after it: no run of the input does
+// that. A run of the input may read first, and then has the gradient that the
 // author asked for. So the ordered graph is a normal form of the input, and the
-// certificate takes its snapshot after this pass. The pass warns of this order,
-// because one device may have taken the other order.
+// certificate takes its snapshot after this pass. The pass warns of the order,
+// because a single device may read after the update.
 //
-// A use after an update, of a value that was read before it, sees the written
-// value: on one device it is the same memory, in another process it is a copy
-// of the old value. So the variable is read again, which changes nothing on one
-// device:
+// A node after an update may use a value that was read before it. On one device
+// it sees the updated value, since a reference is the same memory. In another
+// process it would see a copy of the old value. So the variable is read again,
+// which changes nothing on one device:
 //
 //     r = Identity(w)                     r = Identity(w)
 //     average = AssignSub(a, r, ^step) →  r/late = Identity(w, ^step)
 //                                         average = AssignSub(a, r/late, ^step)
 //
-// Some reads have to stay unordered, as an update can run without them. The
+// Some reads stay unordered, because a run of the update need not run them. The
 // same warning names them: their users, such as a moving average, a summary or
-// a fetch, may get either value.
+// a fetch, may get the old or the new value.
 //
 // Relies on: functions are inlined.
 //

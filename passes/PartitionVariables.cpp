@@ -18,7 +18,7 @@
 // have slices of the whole variable, under its key.
 //
 // Relies on: nothing; `_graft_partition` on variables (assign-strategy), or its
-// option. All users are looked at before the first edit.
+// option. The pass checks all users before the first edit.
 //
 //===----------------------------------------------------------------------===//
 

@@ -2,29 +2,32 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Devices and colocation. The copies of a per-replica node get their replica's
-// device when they are written; this pass decides the rest:
+// Decides devices and colocation of unreplicated nodes. The copies of a
+// per-replica node get their replica's device when they are written. The rules:
 //
-//   - An inserted unreplicated node goes to the device of replica 0, or to its
-//     host if that is a TPU. If variables have destinations, it goes to the one
-//     device that reads it, even if only a colocation names that device.
-//   - A per-replica node that the input colocates with an unreplicated node, or
-//     with one whose copies are all on one device, would drag every replica to
-//     that device. The colocation is dropped, except on nodes that use that
-//     node's variable in place.
-//   - An unreplicated node goes with the node that it is colocated with, which
-//     may be copy 0 of a per-replica node or a merged value, and with copy 0 of
-//     a variable that it uses in place. A node with a state stays: its
-//     colocation is dropped if it would have to move.
+//   - An inserted unreplicated node is placed on the device of replica 0, or on
+//     its host if that device is a TPU. If variables have destinations and all
+//     users of the node are on one device, by name or by colocation, it is
+//     placed there.
+//   - If the input colocates a per-replica node with an unreplicated node, or
+//     with a node whose copies are all on one device, TensorFlow would place
+//     every copy there. The colocation is dropped, except on nodes that use
+//     that node's variable in place.
+//   - An unreplicated node is placed with the node that it is colocated with,
+//     which may be copy 0 of a per-replica node or a merged value, and with
+//     copy 0 of a variable that it uses in place. A stateful node does not
+//     move: its colocation is dropped instead.
 //   - A per-replica lookup stays where its table is.
 //   - An unreplicated node is in the task of replica 0 unless it names another
-//     or goes with a variable. TensorFlow would put a node without a device
-//     into the first of all tasks by name, which may be a server, and one on
-//     /cpu:0 perhaps into another task than its source. But a constant that one
-//     server alone reads, and a node that waits for one server alone, is there.
-//   - A slice that is packed with itself comes to its replica's device first:
-//     it is an output of one Split for all replicas, and TensorFlow's
-//     arithmetic optimizer, which makes a Tile of such a Pack, forgets which.
+//     task or is placed with a variable. TensorFlow would put a node without a
+//     device into the first task by name, which may be a server, and a node on
+//     /cpu:0 perhaps into another task than its source. But a constant that
+//     only one server reads, and a node that waits only for one server, is on
+//     that server.
+//   - A shard that is packed with itself is first copied to its replica's
+//     device. It is one output of a Split for all replicas, and TensorFlow's
+//     arithmetic optimizer forgets which one when it turns the Pack into a
+//     Tile.
 //
 //     g = MatMul*(x, y) _class=["loc:@step"]   →   g = MatMul*(x, y)
 //
@@ -110,7 +113,7 @@ private:
     const Node &Other = G.node(With);
     bool Copied =
         Other.Count != Copies::Once && !(Other.Flags & NF_FixedDevice);
-    // There are few devices, and to compare their names is slow.
+    // Comparing names is slow, and there are few devices.
     auto [It, New] =
         Agree.try_emplace({G.node(N).Device, 2 * Other.Device + Copied});
     if (New)
@@ -140,16 +143,16 @@ private:
   bool HasShared = false; ///< Set if a variable is shared, maybe with a
                           ///< destination.
   std::vector<NodeId> Placed, WithClass; ///< Unreplicated nodes.
-  std::vector<NodeId> Given; ///< Nodes that had no device, and have a task.
-  /// Set if two devices can be one: that of a node, and that of the node that
-  /// it is colocated with. The second key also says if that node has copies.
+  std::vector<NodeId> Given; ///< Nodes without a device, moved to Task.
+  /// Set if the devices of a node and of the node that it is colocated with can
+  /// be one device. The second key also tells if the latter has copies.
   DenseMap<std::pair<uint32_t, uint32_t>, bool> Agree;
-  /// By device: the device with the task; empty if it needs none.
+  /// By device: the same device in Task; empty if it already has a task.
   DenseMap<uint32_t, std::string> WithTask;
-  /// By node: the node that it goes with, directly or not.
+  /// By node: the node that it is colocated with in the end.
   DenseMap<NodeId, NodeId> Root;
-  /// Nodes that have to be on one device. GroupDevice has the device, by
-  /// leader.
+  /// Nodes that have to be on one device. GroupDevice maps a leader to the
+  /// device.
   EquivalenceClasses<NodeId> Groups;
   DenseMap<NodeId, std::string> GroupDevice;
 };
@@ -172,13 +175,13 @@ bool Placement::moveWithVariables(NodeId N) {
   return false;
 }
 
-/// Returns true if TensorFlow may place \p N without regard to others.
+/// Returns true if TensorFlow may place \p N independently of other nodes.
 bool Placement::isAlone(NodeId N) const {
   if (G.node(N).Flags & NF_MayHaveClass)
     return false;
   for (unsigned I = 0; I < G.node(N).NumData; ++I) {
     Endpoint E = G.input(N, I);
-    // A table or an iterator is where replica 0 is, too.
+    // Tables and iterators are in the task of replica 0, too.
     if (G.isRefInput(N, I) ||
         (G.outputType(E) == DT_RESOURCE &&
          (G.node(E.Node).NumData != 0 || isVariableOp(G.opName(E.Node)))))
@@ -187,7 +190,7 @@ bool Placement::isAlone(NodeId N) const {
   return true;
 }
 
-/// Adds the task to the device of \p N.
+/// Adds the task of replica 0 to the device of \p N, if it names no task.
 void Placement::giveTask(NodeId N) {
   if (!Task || (G.node(N).Device == 0 && !isAlone(N)))
     return;
@@ -238,10 +241,11 @@ NodeId Placement::next(NodeId N) const {
   return N;
 }
 
-/// Makes \p N and the nodes that it is colocated with agree in their devices.
+/// Moves \p N and the nodes that it is colocated with to one device, or drops
+/// the colocation.
 void Placement::settle(NodeId N) {
-  // Mostly N is colocated with one node, which is colocated with no other, and
-  // their devices agree.
+  // The usual case: N is colocated with one node, which is colocated with no
+  // third node, and their devices agree.
   if (NodeId With = G.colocatedWith(N);
       With != NoNode && !(G.node(With).Flags & NF_MayHaveClass) &&
       agree(N, With))
@@ -250,7 +254,7 @@ void Placement::settle(NodeId N) {
   NodeId End = N;
   for (NodeId With; !Root.count(End); End = With) {
     With = next(End);
-    // A node of a cycle stays where it is.
+    // A node in a cycle of colocations does not move.
     Root[End] = End;
     if (With == End)
       break;
@@ -269,7 +273,8 @@ void Placement::settle(NodeId N) {
   }
 }
 
-/// Unites the groups of \p N and \p With; false if they would have two devices.
+/// Unites the groups of \p N and \p With. Returns false if the group would have
+/// two devices.
 bool Placement::join(NodeId N, NodeId With) {
   NodeId A = Groups.getOrInsertLeaderValue(N),
          B = Groups.getOrInsertLeaderValue(With);
@@ -299,11 +304,11 @@ bool Placement::join(NodeId N, NodeId With) {
   return true;
 }
 
-/// Drops colocations that would make a group of two devices. TensorFlow has one
-/// device for all nodes that are colocated, directly or not, and for all that
-/// use one handle or reference.
+/// Drops colocations that would make a group with two devices. TensorFlow uses
+/// one device for all nodes that are colocated, directly or not, and for all
+/// nodes that use one handle or reference.
 void Placement::keepGroups() {
-  // Mostly all unreplicated nodes have one device.
+  // The usual case: all unreplicated nodes have one device.
   SmallDenseSet<uint32_t> Seen;
   SmallVector<StringRef, 4> Names = {Devices.Devices[0]};
   bool Several = false;
@@ -358,9 +363,8 @@ static bool keepWithTables(Graph &G) {
   return Changed;
 }
 
-/// Makes Packs that take one slice of the batch several times take it from a
-/// device copy on the replica. TensorFlow's arithmetic optimizer does not see
-/// through the copy.
+/// Adds a device copy of a shard that a Pack reads several times. TensorFlow's
+/// arithmetic optimizer does not see through the copy.
 static bool bringPackedSlices(Graph &G) {
   PerOp IsPack(G, [](StringRef Op, const OpDef *) { return Op == op::Pack; });
   DenseMap<NodeId, NodeId> Brought; // By split.
@@ -389,7 +393,8 @@ static bool bringPackedSlices(Graph &G) {
   return !Brought.empty();
 }
 
-/// Returns the device of \p N, or of the node it goes with if it has none.
+/// Returns the device of \p N, or of the node it is colocated with if it has
+/// none.
 uint32_t Placement::deviceInTheEnd(NodeId N) const {
   DenseSet<NodeId> Seen;
   while (G.node(N).Device == 0 && Seen.insert(N).second)
@@ -398,9 +403,8 @@ uint32_t Placement::deviceInTheEnd(NodeId N) const {
   return G.node(N).Device;
 }
 
-/// Moves inserted nodes, each after its readers, to where they are read:
-/// gradients are summed, and the rows of all replicas concatenated, where the
-/// variable is.
+/// Moves inserted nodes, each after its users, to the device of their users:
+/// gradients are summed, and rows concatenated, where the variable is.
 void Placement::placeWithUsers() {
   auto Move = [&](NodeId N) {
     uint32_t Device = 0;
@@ -418,7 +422,7 @@ void Placement::placeWithUsers() {
     G.setDevice(N, G.deviceName(Device).str());
     return true;
   };
-  // A reader may stand before its source.
+  // A user may precede its source in Placed.
   std::vector<NodeId> Work = Placed;
   DenseSet<NodeId> Mine(Placed.begin(), Placed.end());
   while (!Work.empty()) {
@@ -450,8 +454,8 @@ uint32_t Placement::serverOf(NodeId N) const {
              : 0;
 }
 
-/// Moves a constant that one server alone reads, and a node that waits for one
-/// server alone, to that server: no message is sent for it.
+/// Moves a constant that only one server reads, and a node that waits only for
+/// one server, to that server: then no message is sent for it.
 void Placement::placeWithServers() {
   DenseSet<NodeId> Mine(Given.begin(), Given.end());
   auto Move = [&](NodeId N) {
@@ -472,7 +476,7 @@ void Placement::placeWithServers() {
     G.setDevice(N, G.deviceName(Device).str());
     Changed = true;
   };
-  // A node that waits may wait for another one that stands behind it.
+  // A node may wait for a node that follows it in Given.
   std::vector<NodeId> Work = Given;
   while (!Work.empty()) {
     NodeId N = Work.back();
@@ -509,7 +513,7 @@ void Placement::placeCopies(NodeId N) {
   const Node &This = G.node(N);
   if (This.Flags & NF_FixedDevice)
     return;
-  // A split is written once, and a TPU runs only its computation.
+  // A split is one node for all replicas, and a TPU runs only its computation.
   if (This.Kind == Inserted::Split && HasHost) {
     G.setDevice(N, Host);
     G.node(N).Flags |= NF_FixedDevice;
@@ -548,7 +552,7 @@ PassResult Place::run(Module &M, DiagnosticEngine &) {
       G.node(N).Count == Copies::Once ? Nodes.placeOnce(N)
                                       : Nodes.placeCopies(N);
   Nodes.finish();
-  // TensorFlow's optimizers do not see the computation of a TPU.
+  // TensorFlow's optimizers do not change the computation of a TPU.
   bool Packs = hostDevice(Devices.Devices[0]) == Devices.Devices[0] &&
                bringPackedSlices(G);
   if (Nodes.Dropped != 0)

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decides which replicas draw random numbers. Every replica draws a sample that
-// has a row for each example for its own rows. Ops with a state have a seed of
-// their own there anyway, but an op that is a function of its seed would give
-// the rows of every replica the same numbers:
+// Decides which replicas draw random numbers. If a sample has a row for each
+// example, every replica draws it for its own rows. Stateful ops have a
+// different seed on each replica anyway. But a stateless op is a function of
+// its seed, and would draw the same numbers on every replica:
 //
 //     d = StatelessRandomUniform*(shape, seed)
 //   →
@@ -13,12 +13,13 @@
 //     d = StatelessRandomUniform*(shape, AddV2*(seed, i))
 //
 // A sample without such rows (the offset of a crop, the noise of a schedule) is
-// one for the whole batch. If a per-replica op reads global values only, it
-// becomes unreplicated, with the seed of the input:
+// the same for the whole batch. If a per-replica random op reads global values
+// only, it becomes unreplicated, with the seed of the input:
 //
 //     d = RandomUniform*(Shape*(w))     →     d = RandomUniform(Shape*(w))
 //
-// In a loop of version 1 it would leave the loop's frame; there it stays.
+// In a loop of version 1 it stays per-replica: an unreplicated op would not be
+// in the loop's frame.
 //
 // Relies on: lib/infer/types/Types.h, whose rule for random ops asks for both.
 //
@@ -77,7 +78,7 @@ Endpoint PlaceDraws::replicaIndex(unsigned Type) {
   for (auto &[Known, Index] : Indices)
     if (Known == Type)
       return Index;
-  // Range does not take unsigned numbers everywhere.
+  // Not every Range kernel supports unsigned types.
   if (Type != DT_INT32 && Type != DT_INT64) {
     AttrRun Attrs;
     Attrs.type("SrcT", DT_INT64).type("DstT", Type).boolean("Truncate", false);
@@ -141,7 +142,7 @@ PassResult PlaceDraws::run(Module &M, DiagnosticEngine &) {
   bool Changed = false;
   SmallVector<NodeId, 4> Rows;
   for (NodeId N : Draws) {
-    // Global values everywhere, and no size that follows the rows of a replica.
+    // All inputs are global values, and none has a per-replica size.
     if (all_of(G->dataInputs(N),
                [&](Endpoint E) { return Facts.Types.type(E).isTrue(); })) {
       if (Roles[G->node(N)] == Stateful && !Loops) {

@@ -16,18 +16,19 @@
 //                                         step/value, ^w/proxy/Read)
 //                                     step = NoOp(^step/refresh)
 //
-// Every op that writes the variable is treated so: its initial assignment, a
-// restore, an assignment by the user. Its name, and control edges from it, mean
-// the op and the refresh. For a reference, `step` is an Identity of the op's
-// output. A refresh waits for the reads of the proxy that the input has before
-// the update. Lookups read rows of the proxy, on the device of the replica.
+// Every op that writes the variable gets a refresh: its initial assignment, a
+// restore, an assignment by the user. The name of the op, and control edges
+// from it, then mean the op and its refresh. For a reference, `step` is an
+// Identity of the op's output. A refresh waits for those reads of the proxy
+// that come before the update in the input. Lookups read rows of the proxy, on
+// the device of the replica.
 //
-// An unreplicated node that passes on a read, as in `read_value()`, is a read
-// as well. Reads that wait for another node, as those after a write, stay with
-// the variable. So do all reads of a variable that may be written where no
+// An unreplicated Identity of a read, as in `read_value()`, is a read as well.
+// Reads that wait for another node, such as a read after a write, still read
+// the variable. A variable gets no proxies if it may be written where no
 // refresh can follow: in a loop, by an op that the table does not know, through
-// another handle, or by two updates of a run without an order. A remark says
-// so.
+// another handle, or by two unordered updates in one run. A remark names the
+// reason.
 //
 // The file is long because the search for variables that cannot have proxies is
 // as large as the edit.
@@ -71,7 +72,7 @@ private:
   struct Candidate {
     NodeId Var;
     SmallVector<NodeId, 4> Updates, Reads, Lookups;
-    /// Reads, and unreplicated nodes that pass on their values.
+    /// Reads, and unreplicated Identities of their values.
     SmallVector<NodeId, 4> Values;
   };
 
@@ -139,8 +140,8 @@ std::string ProxyVariables::findUses(Candidate &C) {
     Why = ("'" + G->name(Changes[0]) +
            "' and another update may run in any order")
               .str();
-  // A refresh waits for a read by replicas, so the variable must have a value
-  // then; an update that does not run needs none.
+  // A refresh waits for the replicas' reads, which fail if the variable has no
+  // value. An update in a branch that does not run needs no value.
   for (NodeId Update : Changes)
     if (Why.empty() && When && !When->of(Update).empty() &&
         !readsBefore(C, NoNode, Update))
@@ -152,8 +153,8 @@ std::string ProxyVariables::findUses(Candidate &C) {
   return Why;
 }
 
-/// Finds the values of \p C: reads, and Identities of values, that wait for
-/// nothing else. `read_value()` makes one behind each read.
+/// Finds the values of \p C: reads, and Identities of values, that wait for no
+/// other node. `read_value()` adds an Identity after each read.
 void ProxyVariables::findValues(Candidate &C) const {
   C.Values = C.Reads;
   for (size_t I = 0; I < C.Values.size(); ++I)
@@ -172,7 +173,7 @@ bool ProxyVariables::isReadByReplicas(NodeId N) const {
 }
 
 /// Removes lookups after a write, and lookups whose rows are not sharded: these
-/// stay with the variable.
+/// still read the variable.
 void ProxyVariables::keepLookups(Module &M, std::vector<Candidate> &Found) {
   std::vector<NodeId> Work;
   for (const Candidate &C : Found)
@@ -220,7 +221,7 @@ NodeId ProxyVariables::insert(const Twine &Name, StringRef Op,
   return N;
 }
 
-/// Adds a refresh behind \p Update; the name of \p Update then runs both.
+/// Adds a refresh after \p Update. The name of \p Update then runs both.
 void ProxyVariables::refresh(const Candidate &C, NodeId Proxy, NodeId Read,
                              NodeId Update, bool ReadBefore) {
   std::string Name = G->name(Update).str();

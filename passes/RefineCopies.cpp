@@ -2,13 +2,13 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Copies spread forward from the batch and from mirrored variables, which is
-// always right and sometimes more than is needed. This pass moves equal values
-// to where they are used:
+// Every node that depends on the batch or a mirrored variable is per-replica at
+// first, which is always correct but sometimes unnecessary. This pass computes
+// equal values where they are used:
 //
-//   - A value that is global on every replica and that only unreplicated ops
-//     read is computed once (a saved value, the norm of a reduced gradient that
-//     is printed, the clipping before the update of a shared variable).
+//   - A per-replica value that is the global one and that only unreplicated ops
+//     read is computed once. Examples are a saved variable, the printed norm of
+//     a reduced gradient, and clipping before the update of a shared variable.
 //   - A small constant that only replicas read becomes per-replica, and so
 //     does a small value that depends on such constants.
 //   - A barrier between per-replica nodes becomes per-replica.
@@ -83,8 +83,8 @@ RefineCopies::Role RefineCopies::roleOf(StringRef Op, const OpDef *Def) {
                     : Op == ScaleOp;
   if (!IsPure)
     return Other;
-  // Replicas may take different branches, and a tensor that can be fed stays
-  // unreplicated.
+  // Switch and Merge are excluded since replicas may run different branches,
+  // and a PlaceholderWithDefault since a fed tensor stays unreplicated.
   bool Follows =
       Def && !Def->isStateful() && ruleOf(Op).Type &&
       (traitsOf(Op) &
@@ -93,10 +93,10 @@ RefineCopies::Role RefineCopies::roleOf(StringRef Op, const OpDef *Def) {
   return Follows ? Value : Pure;
 }
 
-/// Returns true if a per-replica node may as well run once: it is pure, has
-/// global inputs, and no per-replica node reads it.
+/// Returns true if the per-replica node \p N can run once: it is pure, has
+/// global inputs and outputs, and no per-replica node reads it.
 bool RefineCopies::computesOnce(NodeId N) const {
-  // Most nodes have a per-replica user, so this is asked before the types.
+  // Most nodes have a per-replica user, so check this before the types.
   if (G->anyUse(N,
                 [&](Use U) { return G->isData(U) && G->isPerReplica(U.User); }))
     return false;
@@ -116,7 +116,8 @@ bool RefineCopies::computesOnce(NodeId N) const {
   for (Endpoint E : G->dataInputs(N))
     if (!Exchange && G->isPerReplica(E.Node) && !Facts->Types.type(E).isTrue())
       return false;
-  // The copies that a rule asked for are read as the variable is.
+  // A node under a non-default policy keeps the copies that the policy asks
+  // for.
   return !Facts->Types.usesState(N);
 }
 
@@ -221,7 +222,7 @@ PassResult RefineCopies::run(Module &M, DiagnosticEngine &) {
                     [&](Endpoint E) { return G->isPerReplica(E.Node); }))
       Set(N, Copies::PerReplica);
   }
-  // Only values that are global everywhere moved: their types are the same.
+  // Only nodes with global values changed: their types are the same.
   keepFacts(M);
   return Changed ? PassResult::Changed : PassResult::Unchanged;
 }

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A Saver that is built after the graph was imported knows only the variables
-// that collections declare, so it writes only the primary of a mirrored
-// variable. This pass adds the op that refreshes the copies, and makes the
-// preparation of a session run it after a checkpoint was restored:
+// that collections declare, so it restores only the primary of a mirrored
+// variable. This pass adds an op that refreshes the copies, and makes the local
+// init op of a session run it after a checkpoint was restored:
 //
 //     w = VarHandleOp*()            graft/refresh_copies/w/value =
 //     w/Read = ReadVariableOp*(w)       _FromReplicas(w/Read) combine=pick
@@ -65,8 +65,8 @@ private:
 
 constexpr StringLiteral RefreshName = "graft/refresh_copies";
 
-/// Returns a tensor that has the value of \p Var whenever it is computed: the
-/// declared one if that is such a tensor.
+/// Returns a read of \p Var that waits for no other node: the declared snapshot
+/// if it is one.
 Endpoint RefreshCopies::findRead(NodeId Var, StringRef Snapshot) const {
   bool IsHandle = G->isOp(Var, op::VarHandleOp);
   // Unreplicated nodes read the primary through a take-first merge.
@@ -89,8 +89,9 @@ Endpoint RefreshCopies::findRead(NodeId Var, StringRef Snapshot) const {
   return {};
 }
 
-/// Makes every copy but the primary take the primary's value. All copies of \p
-/// Of take it if \p Of is not the variable itself.
+/// Adds an assignment of the primary's value to every copy of \p Var but the
+/// primary. If \p Of is not \p Var but its proxy, all copies of \p Of are
+/// assigned.
 NodeId RefreshCopies::refresh(NodeId Var, NodeId Of, Endpoint Read) {
   bool IsHandle = G->isOp(Of, op::VarHandleOp);
   unsigned Type = G->outputType(Read.Node, 0);

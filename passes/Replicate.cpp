@@ -2,28 +2,28 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes the graph a replicated program: adds the mesh and the slices of the
-// batch, makes sizes of the batch local, and decides which nodes are
+// Makes the graph a replicated program. Adds the mesh and the splits of feeds,
+// turns batch sizes into sizes of a shard, and decides which nodes are
 // per-replica. No node is cloned.
 //
 //     x = Placeholder()               x = Placeholder()
 //     y = MatMul(x, w)           →    x/split = _ToReplicas(x) axis=0
 //                                     y = MatMul*(x/split, w)
 //
-// Feeds are placeholders, and the tensors that the step takes from queues and
-// iterators, which stay unreplicated: one read gives the global batch. The
-// feeds that are split are those named with --feed; else those whose axis 0 is
-// unknown or the same dimension as a split feed's; else, if all that train are
-// static, those that spread most work. All replicas read the other feeds whole.
-// A named tensor that depends on the batch itself is merged first, so that a
-// feed of it is the global value. In a graph with a static batch, the elements
-// of shape constants that are the batch size become that of one replica, and
-// data constants as long as the batch are split.
+// Feeds are placeholders, and tensors that the step reads from queues and
+// iterators. These ops stay unreplicated: one read returns the global batch.
+// The pass splits the feeds named with --feed. Otherwise it splits feeds whose
+// axis 0 is unknown or the same dimension as a split feed's. If all feeds that
+// train are static, it splits those that spread most work. All replicas read
+// the other feeds whole. A tensor that is named with --feed and depends on the
+// batch is merged first, so that a feed of it is the global value. If the batch
+// size is static, it becomes the size of a shard in shape constants, and data
+// constants of that length are split.
 //
-// With batch=per-replica, every replica takes a batch from the queue or the
+// With batch=per-replica, every replica reads its own batch from the queue or
 // iterator, see lib/infer/batch/OwnBatch.h.
 //
-// The file is long because each refusal has words of its own.
+// The file is long because each refusal has its own message.
 //
 // Relies on: symbolic dimensions (lib/infer/sizes/Dims.h). Variables and their
 // updates stay unreplicated; mirror-variables and share-variables decide them.
@@ -95,9 +95,9 @@ private:
   std::string Scope; ///< See copyScope.
   std::vector<Feed> Feeds;
   std::vector<NodeId> Seeds;
-  std::vector<NodeId> Reads; ///< Nodes that take a batch for each replica.
-  bool StaticBatch = false;  ///< Set if sizes of the batch are numbers
-                             ///< somewhere.
+  std::vector<NodeId> Reads; ///< Nodes that read a batch for each replica.
+  bool StaticBatch = false;  ///< Set if the batch size is a static
+                             ///< number somewhere.
   bool AnyCopies = false;    ///< Set if a node depends on a split.
 };
 
@@ -153,9 +153,8 @@ bool Replicate::refuseDistributed() {
   return true;
 }
 
-/// Returns an op that takes the handle \p N, directly or through Identities: a
-/// read or update of a variable if there is one. Returns NoNode if no op takes
-/// it.
+/// Returns an op that uses the handle \p N, directly or through Identities, and
+/// prefers a read or update of a variable. Returns NoNode if no op uses it.
 static NodeId takerOf(const Graph &G, NodeId N) {
   NodeId Found = NoNode;
   SmallVector<NodeId, 4> Work{N};
@@ -255,9 +254,9 @@ void Replicate::split(NodeId Source, uint32_t Port, int Axis, int Batch) {
   ++Statistics["splits"];
 }
 
-/// Returns true if \p N gives \p E another name, or changes each element by
-/// constants with at most its last \p Axes axes: `images / 255`. Without \p
-/// Axes only another name counts.
+/// Returns true if \p N is an Identity of \p E, or an elementwise op of \p E
+/// and constants of rank at most \p Axes: `images / 255`. Without \p Axes only
+/// an Identity counts.
 bool Replicate::prepares(NodeId N, Endpoint E,
                          std::optional<size_t> Axes) const {
   if (G->isOp(N, op::Identity))
@@ -278,7 +277,8 @@ bool Replicate::prepares(NodeId N, Endpoint E,
          all_of(Operands, [&](Endpoint Of) { return Of == E || IsShared(Of); });
 }
 
-/// Returns the number of elements of a row of the sizes \p Row, if it is known.
+/// Returns the number of elements of a row with the sizes \p Row, if it is
+/// known.
 static std::optional<int64_t> elementsOf(ArrayRef<int64_t> Row) {
   int64_t Elements = 1;
   for (int64_t Size : Row)
@@ -287,9 +287,9 @@ static std::optional<int64_t> elementsOf(ArrayRef<int64_t> Row) {
   return Elements;
 }
 
-/// Returns true if \p N reshapes each row of \p E, of the sizes \p Row:
-/// `tf.reshape(images, [-1, 28, 28, 1])`. The number of rows may be computed.
-/// \p Row has the new sizes then.
+/// Returns true if \p N reshapes each row of \p E, which has the sizes \p Row:
+/// `tf.reshape(images, [-1, 28, 28, 1])`. Instead of -1 the number of rows may
+/// be a computed scalar. Then \p Row receives the new sizes.
 bool Replicate::laysOut(NodeId N, Endpoint E,
                         SmallVectorImpl<int64_t> &Row) const {
   if (!G->isOp(N, op::Reshape) || G->inputs(N).size() != 2 ||
@@ -321,7 +321,7 @@ bool Replicate::laysOut(NodeId N, Endpoint E,
   return true;
 }
 
-/// Returns the reader of \p E, if it is one node and has users, or NoNode.
+/// Returns the only node that reads \p E if it has users itself, or NoNode.
 NodeId Replicate::onlyReader(Endpoint E) const {
   NodeId Found = NoNode;
   bool Other = false;
@@ -341,7 +341,7 @@ Endpoint Replicate::lastPreparation(const Feed &F,
                                     SmallVectorImpl<int64_t> &Row) const {
   if (F.Named || !*Options.Prepared)
     return F.At;
-  // The number of axes behind the one that is split.
+  // The number of axes after the split axis.
   std::optional<size_t> Axes;
   if (G->opName(F.At.Node).starts_with(op::Placeholder))
     if (auto Shape = sourceShape(*G, F.At)) {
@@ -372,8 +372,8 @@ void Replicate::splitFeeds() {
     SmallVector<int64_t, 4> Row;
     Endpoint Last = lastPreparation(F, Row);
     if (F.Axis >= 0) {
-      // As many rows as another feed has: replicas compute them, since they
-      // know the number.
+      // A Reshape to as many rows as another feed has: replicas compute it,
+      // since they know the number of rows.
       if (NodeId N = onlyReader(Last);
           N != NoNode && !Row.empty() && laysOut(N, Last, Row))
         Laid.push_back({{N, 0}, 0, /*Named=*/true});
@@ -384,7 +384,7 @@ void Replicate::splitFeeds() {
       if (F.Named && !F.Sparse && !sourceShape(*G, F.At))
         G->setBoolAttr(F.At.Node, OnceAttr, true);
     }
-    // With this shape TensorFlow refuses a feed that is no scalar.
+    // Declare the shape, so that TensorFlow refuses a feed that is no scalar.
     if (F.Scalar && G->opName(F.At.Node).starts_with(op::Placeholder) &&
         G->hasAttr(F.At.Node, "shape"))
       G->setAttr(F.At.Node, "shape", encodeShapeAttr({}));
@@ -468,10 +468,10 @@ bool Replicate::mergeNamed(const VariableIndex &Vars) {
   return true;
 }
 
-/// Decides what follows from sizes: if the feeds are a batch at all, and which
-/// numbers are sizes of its rows.
+/// Refuses feeds whose rows depend on all other rows (an adjacency matrix), and
+/// replaces batch sizes in constants.
 bool Replicate::settleSizes(const VariableIndex &Vars) {
-  // Batches that replicas take for themselves have the sizes of the input.
+  // A batch that each replica reads for itself has the sizes of the input.
   bool HoldsRows = !Seeds.empty() && mayHoldRows(*G, Seeds);
   FullBatch Full(*G, Feeds);
   bool MayBeFull = !Seeds.empty() && Full.mayBe();
@@ -514,8 +514,8 @@ bool Replicate::settleSizes(const VariableIndex &Vars) {
   return true;
 }
 
-/// Replaces batch sizes in constants by the size of a shard. \p Splits split
-/// the batch.
+/// Replaces batch sizes in constants by the size of a shard. \p Splits are the
+/// nodes that split the batch.
 bool Replicate::localizeConstants(const DimAnalysis &Dims,
                                   ArrayRef<NodeId> Splits) {
   auto Split = [&](NodeId N, int Axis) { split(N, 0, Axis); };
@@ -530,9 +530,10 @@ bool Replicate::localizeConstants(const DimAnalysis &Dims,
   return true;
 }
 
-/// Drops `_output_shapes` of a static batch: they would contradict the split
-/// graph, and TensorFlow checks them when it imports one. If replicas take
-/// batches of their own, unreplicated nodes have the rows of all.
+/// Drops `_output_shapes` that contradict the split graph: TensorFlow checks
+/// them at import. With a static batch these are shapes of per-replica nodes.
+/// If each replica reads its own batch, they are shapes of unreplicated nodes,
+/// which have the rows of all replicas.
 void Replicate::dropStaleShapes() {
   for (NodeId N = 0; StaticBatch && N < G->size(); ++N)
     if (G->isLive(N) && G->isPerReplica(N))
@@ -553,7 +554,8 @@ void Replicate::dropStaleShapes() {
   }
 }
 
-/// Refuses nodes that may exist only once in a loop that every replica runs.
+/// Refuses a node that must be unreplicated but is in a loop that every replica
+/// runs.
 bool Replicate::refuseOnceInLoops(const VariableIndex &Vars) {
   std::unique_ptr<LoopInfo> Loops = LoopInfo::find(*G);
   if (!Loops)

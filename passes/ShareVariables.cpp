@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// One variable for all replicas: it and its updates are unreplicated, on the
-// device of replica 0 unless the input says otherwise, and every replica reads
-// it there.
+// Shares one variable among all replicas. The variable and its updates are
+// unreplicated, on the device of replica 0 unless the input names a device, and
+// every replica reads the variable there.
 //
 //     w = VariableV2()                w = VariableV2() @/device:CPU:0
 //     g = MatMul*(x/split, dy)    →   g = MatMul*(x/split, dy)
@@ -15,21 +15,22 @@
 // a replica that uses the variable in place (a lookup of rows) runs where the
 // variable is, as TensorFlow would place it in any case.
 //
-// A variable with the policy `host` is on the host: XLA leaves it alone, and
-// each replica has a cache of the value of a read, one snapshot for all.
+// A variable with the policy `host` is on the host, where XLA does not compile
+// it. Each replica caches the value of a read, so that all replicas use one
+// snapshot.
 //
 //     r = ReadVariableOp(w)           r = ReadVariableOp(w) @/device:CPU:0
 //     y = MatMul*(x/split, r)    →    w/Read/Identity = Identity*(r)
 //                                     y = MatMul*(x/split, w/Read/Identity)
 //
-// A variable whose synchronizer names a destination is there, on any device of
-// any task, with its slots and the nodes that use it in place.
+// A variable whose synchronizer names a destination is placed there, on any
+// device of any task, with its slots and the nodes that use it in place.
 //
 //     w = VarHandleOp() _graft_synchronizer=     w = VarHandleOp()
 //         "ps,destination=/device:CPU:1"      →      @/device:CPU:1
 //
-// With `servers` the variables without a destination are on these, balanced by
-// bytes.
+// With `servers` the variables without a destination are placed on these
+// devices, balanced by bytes.
 //
 // Colocation with a node on another device is dropped: no value depends on it,
 // and TensorFlow would refuse the graph.
@@ -134,7 +135,7 @@ void ShareVariables::keepOnHost(NodeId Var) {
     G->setStringAttr(N, "_XlaScope", "");
   }
   erase_if(Reads, [&](NodeId Read) { return G->isPerReplica(Read); });
-  // A read may be passed on, as by the Identity of `read_value()`.
+  // An Identity may forward a read, as in `read_value()`.
   for (size_t I = 0; I < Reads.size(); ++I) {
     for (Use U : G->uses(Reads[I]))
       if (U.Index == 0 && G->isOp(U.User, op::Identity) &&
@@ -172,8 +173,8 @@ bool ShareVariables::giveSynchronizers() {
   return true;
 }
 
-/// Puts variables without a destination on the servers, each on the one with
-/// the fewest bytes so far; a slot is where its variable is.
+/// Puts each variable without a destination on the server with the fewest bytes
+/// so far. A slot is put on the server of its variable.
 void ShareVariables::giveServers() {
   std::vector<uint64_t> Bytes(Options.Servers->size());
   DenseSet<NodeId> Slots;
@@ -222,8 +223,9 @@ void ShareVariables::separate() {
   }
 }
 
-/// Puts the shared variable \p Var where its synchronizer or its policy asks;
-/// \p Moved becomes true if a synchronizer does. Returns false after an error.
+/// Puts the shared variable \p Var on the device that its synchronizer or its
+/// policy names. \p Moved becomes true if the synchronizer names one. Returns
+/// false after an error.
 bool ShareVariables::place(NodeId Var, const Mesh &Devices, bool &Moved) {
   Policy Plan = G->node(Var).Plan;
   if (G->isPerReplica(Var)) {

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The lowering for between-graph replication, always the last pass: writes the
-// graph of one worker, which runs one replica in a process of its own. Each
-// worker has the same program, so all numbers (the keys of collectives) are
-// equal in all files.
+// graph of one worker, which runs one replica in a process of its own. All
+// workers have the same program, so the keys of collectives are equal in all
+// files.
 //
 //     x/split = _ToReplicas(x)           y = MatMul(x, w) @/job:worker/task:1
 //     y = MatMul*(x/split, w)       →    w/Assign = AssignVariableOp(w,
@@ -13,9 +13,9 @@
 //         AssignVariableOp*(w, i)        i/broadcast = CollectiveBcastRecv()
 //
 // A worker is fed its rows. Worker 0 computes initial and restored values on
-// its host, and sends them; effects outside of the graph (saving, printing) are
-// worker 0's. Every worker computes unreplicated nodes for itself, from values
-// that are equal. The rest is in lib/lower/workers/Workers.cpp.
+// its host, and sends them. Only worker 0 has effects outside of the graph
+// (saving, printing). Every worker computes unreplicated nodes itself, from
+// equal values. The rest is in lib/lower/workers/Workers.cpp.
 //
 // Relies on: a finished program, which check-replication proves;
 // insert-collectives{reduction=workers}.

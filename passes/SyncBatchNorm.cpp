@@ -2,16 +2,15 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A fused batch norm takes the statistics of the rows that it sees, which are
-// those of one replica. This pass computes the statistics of the whole batch in
-// plain ops, whose types say where they are reduced, and makes users read
-// these:
+// A per-replica fused batch norm computes the statistics of one replica's rows.
+// This pass computes the statistics of the whole batch in plain ops, which
+// insert-reductions can reduce, and makes users read these:
 //
 //     m = Squeeze*(Mean*(x, [0,1,2]))
 //     v = Squeeze*(Mean*(SquaredDifference*(x, Mean*(x, [0,1,2])), [0,1,2]))
 //
 // how=exact: users of the variance of the batch (a moving average) read v *
-// n/(n-1), n being the number of rows of the whole batch; the mean of the local
+// n/(n-1), with n values of a channel in the whole batch. The mean of the local
 // means is exact already. Activations keep the local statistics.
 //
 //     y, m', v' = FusedBatchNorm*(x, s, o, [], []) training
@@ -19,8 +18,8 @@
 //     y = FusedBatchNorm*(x, s, o, m, v)
 //     m' = m, v' = v * n/(n-1)
 //
-// how=sync: the op itself reads them too, as in inference, and so does its
-// gradient. That is the step of a single device.
+// how=sync: the op and its gradient read them too, as in inference. This
+// computes the step of a single device.
 //
 //     dx, ds, do = FusedBatchNormGrad*(dy, x, s, r1, r2) training
 //   →
@@ -28,9 +27,9 @@
 //     c = s * Rsqrt(v + epsilon)       (and with channels last)
 //     dx = d - FusedBatchNorm*(x, c*ds/n, c*do/n, m, v)
 //
-// as FusedBatchNormGrad in inference takes m and v for constants: d = c*dy
-// lacks the part of dx through them. The variance is of centered values, as a
-// difference of two sums would cancel.
+// FusedBatchNormGrad in inference treats m and v as constants: d = c*dy lacks
+// the part of dx through m and v. The variance is the mean of squared centered
+// values, since a difference of two sums would cancel.
 //
 // A node whose other outputs (the reserve spaces) have users beside its
 // gradient stays as it is, and insert-reductions warns.
@@ -207,7 +206,7 @@ Endpoint SyncBatchNorm::countOfRows() {
   return Count = arithmetic("count", op::RealDiv, {All, Channels});
 }
 
-/// Makes \p Node, the op or its gradient, take the statistics as given.
+/// Sets \p Node, the op or its gradient, to inference: it reads the statistics.
 void SyncBatchNorm::infer(NodeId Node) {
   G->setInput(Node, 3, Mean);
   G->setInput(Node, 4, Variance);
@@ -215,9 +214,9 @@ void SyncBatchNorm::infer(NodeId Node) {
   forgetShapes(Node);
 }
 
-/// Drops `_output_shapes` of the outputs that \p Node reserves for a gradient,
-/// and of values made of them: their shapes changed, and TensorFlow compares
-/// these when it imports a graph.
+/// Drops `_output_shapes` of the reserve spaces of \p Node, and of values that
+/// depend on them. Their shapes changed, and TensorFlow checks these when it
+/// imports a graph.
 void SyncBatchNorm::forgetShapes(NodeId Node) {
   SmallVector<NodeId, 8> Work{Node};
   DenseSet<NodeId> Seen{Node};

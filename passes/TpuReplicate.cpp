@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Brings one computation of a plain graph, named by hand, into the form of
-// TensorFlow's `tpu.replicate`: its ops stay the same, are marked with their
-// cluster, and read and return one tensor for each replica.
+// Brings one computation of a plain graph, which options name, into the form of
+// TensorFlow's `tpu.replicate`. Its ops are marked with their cluster. The
+// computation reads and returns one tensor for each replica.
 //
 //     x = Placeholder()         split = Split(split_dim, x)
 //     y = AddV2(x, c)      →    input0 = TPUReplicatedInput(split, split:1)
@@ -18,7 +18,7 @@
 // pass finds them and the inputs of each replica; lib/lower/tpu/TpuForm.h
 // builds the graph.
 //
-// A replicated program needs no options for this: its step is the computation
+// A replicated program needs no such options: its step is the computation
 // (lib/lower/tpu/TpuProgram.h), and this pass is its lowering.
 //
 // The file is long because it has an option for each argument of tpu.replicate,
@@ -194,7 +194,7 @@ bool TpuReplicate::readInput(StringRef Text) {
   int Axis = Feed == Feeds.end() ? 0 : Feed->second;
   if (Axis != Copy)
     Splits.push_back({*E, Axis});
-  // Inputs are split when all options are known to be right.
+  // Split inputs only after all options were checked.
   I.Values.assign(C.Replicas, *E);
   C.Inputs.push_back(std::move(I));
   return true;
@@ -262,8 +262,8 @@ const DimAnalysis &TpuReplicate::dims() {
 }
 
 /// Reads how each output is combined outside. Without `combine` a scalar is
-/// taken to be a mean and any other output to be rows, which is no more than a
-/// custom.
+/// combined as a mean and any other output as rows, which is usual but not
+/// proved.
 bool TpuReplicate::readCombine(bool IsChosen) {
   ArrayRef<std::string> Rules = *Options.Combine;
   if (IsChosen && Rules.size() != C.Outputs.size())
@@ -272,7 +272,7 @@ bool TpuReplicate::readCombine(bool IsChosen) {
   for (size_t I = 0; I < C.Outputs.size(); ++I) {
     auto &[E, How] = C.Outputs[I];
     if (!IsChosen) {
-      // An output that is no member has its value outside already.
+      // An output that is no member has its value outside of the computation.
       if (C.Replicas == 1 ||
           !std::binary_search(C.Members.begin(), C.Members.end(), E.Node))
         continue;
@@ -303,15 +303,15 @@ bool TpuReplicate::readCombine(bool IsChosen) {
   return true;
 }
 
-/// Warns about a split of a static size: constants may still hold the size of
-/// the whole batch, where TensorFlow would have traced that of one replica.
+/// Warns about a split of a static size. Constants may still be the size of the
+/// whole batch, where TensorFlow would have traced the size of a shard.
 void TpuReplicate::warnStatic() {
   for (auto [E, Axis] : Splits) {
     auto Shape = dims().shape(E);
     if (C.Replicas == 1 || !Shape || size_t(Axis) >= Shape->size() ||
         dims().table().number((*Shape)[Axis]) < 0)
       continue;
-    // The analysis can follow axis 0 into constants.
+    // For axis 0 the analysis can find constants that may be the batch size.
     NodeId Held = NoNode;
     if (Axis == 0) {
       DimAnalysis Supposed(*G, topologicalOrder(*G),

@@ -1,4 +1,4 @@
-//===- lib/certify/Certify.h - is an output good? ---------------*- C++ -*-===//
+//===- lib/certify/Certify.h - check of an output ---------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -19,15 +19,16 @@
 
 namespace graft::certify {
 
-/// The claim that is checked of an output.
+/// The claim about an output that is checked.
 enum class Claim : uint8_t {
   Step, ///< It computes the single-device step.
-  Parts ///< Its partitioned variables apart, it is the input.
+  Parts ///< It is the input, except for partitioned variables.
 };
 
 /// Checks that the claim \p What holds for \p Output and \p Input, a graph as
-/// it was read. Gives \p Input the normal form and the parts of \p Output.
-/// Errors name the nodes; at most a dozen are reported.
+/// it was read. Brings \p Input into the normal form of \p Output and
+/// partitions its variables in the same way. Errors name the nodes. At most a
+/// dozen are reported.
 bool check(Module &Input, const Graph &Output, DiagnosticEngine &Diags,
            Claim What = Claim::Step);
 
@@ -38,16 +39,16 @@ struct Declared {
   llvm::StringSet<> Runs; ///< Nodes that are run, besides those without users.
 };
 
-/// Checks the files of all workers, in any order, which together must be the
-/// step. If each worker steps by itself, each file must be the step, all must
-/// update the same variables, apart from local ones, and none may run further
-/// ahead than allowed.
+/// Checks the files of all workers, in any order. Together they must compute
+/// the step. If workers are asynchronous, each file must compute the step, all
+/// files must share their variables except local ones, and the staleness bound
+/// must hold.
 bool check(Module &Input, llvm::ArrayRef<const Graph *> Outputs,
            const Declared &Names, DiagnosticEngine &Diags);
 
-/// Returns true if \p Output is the file of a worker that steps by itself.
+/// Returns true if \p Output is the file of an asynchronous worker.
 bool isByItself(const Graph &Output);
-/// Returns how many steps it may be ahead of the slowest worker; 0: any number.
+/// Returns the steps that its worker may be ahead of the slowest; 0: no bound.
 int64_t mayBeAhead(const Graph &Output);
 
 /// Checks a graph in memory against a snapshot of its input.

@@ -15,10 +15,10 @@
 
 namespace graft {
 
-/// The attributes of nodes that matter to what a graph computes. Defaults are
-/// left out, as are attributes that TensorFlow infers (`_output_shapes`) or
-/// graft notes (`_graft_*`). So is colocation, which names nodes: see
-/// colocations().
+/// The attributes that can change the results of a graph. Defaults are left
+/// out, as are attributes that TensorFlow infers (`_output_shapes`) or graft
+/// adds (`_graft_*`). Colocation is compared separately by colocations(),
+/// because it names nodes.
 class Attributes {
 public:
   explicit Attributes(const Graph &G);

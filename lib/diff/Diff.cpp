@@ -123,7 +123,7 @@ void GraphComparison::compareAttrs(NodeId InA, NodeId InB) {
       A.opName(InA) == B.opName(InB))
     return;
   auto Old = AttrsOfA.of(InA), New = AttrsOfB.of(InB);
-  // An absent attribute has its default.
+  // The text of an absent attribute is the text of its default.
   auto Text = [&](const Graph &G, NodeId N, const AttrEntry *E,
                   StringRef Key) -> std::string {
     if (E)

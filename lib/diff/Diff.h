@@ -21,8 +21,8 @@
 
 namespace graft {
 
-/// One difference. Was and Now are texts for people; one of them is empty if
-/// the thing is only in one of the graphs.
+/// One difference. Was and Now are texts for people. One of them is empty if
+/// the node or other part is only in one of the graphs.
 struct Difference {
   enum What : uint8_t {
     Removed, ///< The node is only in the first graph. Was: its op.

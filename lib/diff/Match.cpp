@@ -38,11 +38,11 @@ struct Side {
   const Graph &G;
   std::vector<NodeId> Order; ///< Topological.
   std::vector<uint64_t> Op;
-  std::vector<uint64_t> Behind; ///< Hashes of a node and its ancestors.
-  std::vector<uint64_t> Before; ///< Hashes of a node and its descendants.
+  std::vector<uint64_t> Behind; ///< A hash of a node and its ancestors.
+  std::vector<uint64_t> Before; ///< A hash of a node and its descendants.
   std::vector<uint64_t> Color;
 
-  /// Mixes the colors of its neighbors into each color.
+  /// Mixes into the color of each node the colors of its neighbors.
   void refine();
   size_t countColors() const;
 };
@@ -58,7 +58,7 @@ Side::Side(const Graph &G)
   for (NodeId N : Order)
     Op[N] =
         mix(Ops[G.node(N).Op], mix(Attrs.hash(N), uint64_t(G.node(N).Count)));
-  // A back edge of a loop is hashed by the op at its other end alone.
+  // A back edge of a loop adds only the hash of the op at its other end.
   std::vector<bool> Done(G.size());
   for (NodeId N : Order) {
     uint64_t Hash = Op[N], Controls = 0;
@@ -139,13 +139,13 @@ private:
   /// Returns a hash of the inputs of \p N, as nodes of the second graph; 0 if
   /// an input has no pair.
   uint64_t readsOf(const Side &S, NodeId N) const;
-  /// Pairs the neighbors of pairs if they have one op, or if \p OfColor one
-  /// color.
+  /// Pairs the neighbors of pairs if they have the same op or, with
+  /// \p OfColor, the same color.
   void byEdges(bool OfColor = false);
   void byName();
   using PlaceMap = SmallDenseMap<uint64_t, NodeId, 8>;
-  /// Returns the unpaired users and control inputs of \p N by place and op;
-  /// NoNode where there are several.
+  /// Returns the unpaired users and control inputs of \p N by place and op.
+  /// NoNode stands for several nodes.
   static PlaceMap onlyOnes(const Graph &G, NodeId N, ArrayRef<NodeId> Other);
 
   Side A, B;
@@ -193,9 +193,9 @@ uint64_t Matcher::readsOf(const Side &S, NodeId N) const {
   return Hash;
 }
 
-/// Pairs nodes of \p OfA and \p OfB, which all have one key.
+/// Pairs nodes of \p OfA and \p OfB, all of which have the same key.
 void Matcher::among(ArrayRef<NodeId> OfA, ArrayRef<NodeId> OfB) {
-  // Nodes with the same inputs wait: later their users tell them apart.
+  // Several nodes with the same inputs are paired later, by their users.
   struct Alike {
     NodeId InA = NoNode, InB = NoNode;
     unsigned CountA = 0, CountB = 0;
@@ -239,8 +239,8 @@ void Matcher::among(ArrayRef<NodeId> OfA, ArrayRef<NodeId> OfB) {
   }
 }
 
-/// Pairs nodes of one color. Any two of them will do: the pairs of their
-/// neighbors follow from the first choice.
+/// Pairs nodes of equal color. Any two nodes of a color may become a pair: this
+/// choice then decides on the pairs of their neighbors.
 void Matcher::byColor() {
   constexpr unsigned MostRounds = 32;
   size_t Colors = A.countColors();
@@ -339,8 +339,8 @@ void Matcher::byName() {
 
 Matching Matcher::run() {
   byColor();
-  // Nodes without inputs look alike from behind, nodes without users from
-  // before.
+  // Ancestors do not tell nodes without inputs apart, and descendants do not
+  // tell nodes without users apart.
   auto Behind = [](const Side &S, NodeId N) {
     return S.G.dataInputs(N).empty() ? 0 : S.Behind[N];
   };

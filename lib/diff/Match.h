@@ -7,17 +7,16 @@
 // neighbors are mixed in as long as that tells more nodes apart (Weisfeiler,
 // Leman 1968). Then these are pairs:
 //
-//   1. nodes of one color, and their inputs and users if these have one color,
-//      too: this pairs graphs that differ only in names and order;
-//   2. nodes with equal ancestors, then nodes with equal descendants: all
-//   except
-//      those both behind one change and before another;
-//   3. from pairs on, inputs at the same place, and the only users at a place,
-//      if they have the same op;
-//   4. nodes of one name, then 3. again.
+//   1. nodes of equal color, and their neighbors of equal color: this pairs
+//      graphs that differ only in names and order;
+//   2. nodes with equal ancestors, then nodes with equal descendants: this
+//      leaves only nodes that are behind one change and before another;
+//   3. neighbors of pairs that have the same op: inputs with the same index,
+//      and each user that is the only one with its op and input index;
+//   4. nodes with the same name, then the neighbors of these as in 3.
 //
-// Among equal nodes, those with the same inputs are paired first, then those
-// with one name, in the end any. A node without a pair is only in one graph.
+// Among equal nodes, nodes with the same inputs are paired first, then nodes
+// with the same name, then any two. A node without a pair is in one graph only.
 //
 //===----------------------------------------------------------------------===//
 

@@ -10,12 +10,12 @@ using namespace llvm;
 
 namespace graft {
 
-/// Strategies that choose the form of the output and leave the variables to the
-/// default strategy.
+/// Strategies that choose only the form of the output. The default strategy
+/// chooses the policies of the variables.
 static constexpr std::pair<StringLiteral, Lowering> Forms[] = {
     {"tpu", Lowering::Tpu}, {"ipu-multi-worker", Lowering::Workers}};
 
-/// The default bucket size where each worker has a graph of its own.
+/// The default bucket size if each worker has its own graph.
 static constexpr uint64_t WorkerBucketBytes = uint64_t(64) << 20;
 
 std::vector<std::string> strategyNames() {
@@ -99,7 +99,7 @@ Pipeline buildPipeline(const StrategyOptions &O, bool OnGpus) {
   if (HasRecord && !O.Share.Servers->empty())
     Assign.Servers = *O.Share.Servers;
   P.add(createAssignStrategyPass(Assign));
-  // A strategy file may partition variables.
+  // Some builders and each strategy file may partition variables.
   if (HasRecord && (!O.Builder || O.Builder->Cuts))
     P.add(createPartitionVariablesPass());
   P.add(createReplicatePass(replicateOptions(O, OnGpus)));
@@ -127,12 +127,12 @@ Pipeline buildPipeline(const StrategyOptions &O, bool OnGpus) {
   Merge.Forward =
       O.To == Lowering::Replicas && O.MergesForward && !O.BetweenGraphs;
   P.add(createMergeFetchesPass(Merge));
-  // Only records choose compressors and groups; a plain strategy has neither.
+  // Only a strategy file or the option of assign-strategy sets a compressor.
   if (!IsTpu && (!O.Builder || O.Assign.Compressor.isGiven()))
     P.add(createCompressReductionsPass());
   FuseReductionsOptions Fuse = O.Fuse;
-  // Processes pay for each message, and sending a large tensor costs more than
-  // copying it.
+  // Between processes each message has a cost, and sending a large tensor costs
+  // more than copying it into a bucket.
   if ((Workers || (O.BetweenGraphs && !O.Async)) && !Fuse.BucketBytes.isGiven())
     Fuse.BucketBytes = WorkerBucketBytes;
   if (!IsTpu &&
@@ -143,9 +143,8 @@ Pipeline buildPipeline(const StrategyOptions &O, bool OnGpus) {
   InsertCollectivesOptions Collectives = O.Collectives;
   if (Workers)
     Collectives.How = ReductionKind::Workers;
-  // No flag asked for these GPUs, so the machine may lack them. All replicas
-  // would then share one device, on which the members of a collective wait for
-  // each other.
+  // The input chose these GPUs, so the machine may lack them. Then all replicas
+  // share one device, on which members of a collective would wait forever.
   else if (!Collectives.How.isGiven() && O.InputChoosesDevices && OnGpus)
     Collectives.How = ReductionKind::Add;
   if (!IsTpu)

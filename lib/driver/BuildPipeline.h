@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A strategy is a pipeline: what a command line means can be printed, edited
-// and run again with --passes.
+// Builds the pipeline of passes that implements a strategy. A user can print
+// this pipeline, edit it and run it with --passes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,8 @@ struct StrategyOptions {
 
   unsigned Replicas = 0;  ///< Per task; 0: see Replicate.Devices.
   std::string DeviceType; ///< Empty: see InputChoosesDevices.
-  /// GPUs if the input names one, else CPUs. False: the default of replicate.
+  /// Replicas are on GPUs if the input names one, else on CPUs. False: they are
+  /// on the default devices of `replicate`.
   bool InputChoosesDevices = false;
   std::vector<std::string> Tasks; ///< Empty: tasks have no names.
   bool BetweenGraphs = false;     ///< Write a graph for each of Tasks.
@@ -57,18 +58,18 @@ struct StrategyOptions {
   std::vector<std::string> Fetches;
   /// Feeds that every replica gets whole, in addition to Replicate.Feed.
   std::vector<std::string> WholeFeeds;
-  /// Set `forward` of `merge-fetches`; not with --fetch=none.
+  /// The option `forward` of `merge-fetches`; false with --fetch=none.
   bool MergesForward = true;
-  bool Accumulates = false; ///< Accumulate gradients of shared variables.
-  bool CheckCopies = false; ///< Fail a step on stale copies.
+  bool Accumulates = false; ///< Gradients of shared variables are accumulated.
+  bool CheckCopies = false; ///< A step with stale copies fails.
 
   /// Returns the devices of the replicas.
   std::vector<std::string> devices(bool OnGpus) const;
-  /// Returns true if the strategy has one policy for all variables.
+  /// Returns true if the strategy has the same policy for all variables.
   bool isPlain() const { return Builder && Builder->ForAll != Policy::None; }
 };
 
-/// Returns the names of strategies; any other word is a file.
+/// Returns the names of strategies. Any other word is the path of a file.
 std::vector<std::string> strategyNames();
 
 /// Returns the pipeline of \p O for an input with or without GPUs.

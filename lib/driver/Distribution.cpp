@@ -42,7 +42,8 @@ Error checkWord(StringRef Flag, StringRef Value,
       didYouMean(Value, Known, "; give one of " + join(Known, ", ")));
 }
 
-// A function, because other files may create their flags first.
+// A function constructs the category in time if other files create their flags
+// before this file does.
 cl::OptionCategory &distributionCategory() {
   static cl::OptionCategory Category("Distribution");
   return Category;
@@ -69,8 +70,8 @@ Text DeviceType(
     cl::desc(
         "Replica i runs on /device:TYPE:i. Default: the type that the strategy "
         "is named after, else GPU if the input names one, else CPU"));
-// A hidden flag with an error of its own: LLVM would suggest --devices, which
-// is spelled more alike, to a user who means the type.
+// A hidden flag that always reports an error. For `--device=GPU` LLVM would
+// suggest the similar --devices, but the user means --device-type.
 Text Device("device", cl::Hidden, cl::value_desc("type"), cl::cat(Distribution),
             cl::desc("Is refused: --device-type or --devices"));
 TextList
@@ -171,7 +172,7 @@ std::vector<const cl::Option *> distributionFlags() {
   return Flags;
 }
 
-/// The first of \p Flags that is given, as it is written, or else \p Other.
+/// Returns the spelling of the first of \p Flags that is given, or \p Other.
 std::string firstGiven(
     std::initializer_list<std::reference_wrapper<const cl::Option>> Flags,
     StringRef Other = "") {
@@ -269,8 +270,8 @@ Error checkDeviceType(StrategyOptions &S) {
       return usageError("--device-type: '" + DeviceType +
                         "' is not a type of device, such as CPU or GPU");
     S.DeviceType = Device->Type;
-    // A plug-in may define any type, but hardly one that is a typing error away
-    // from a known type.
+    // A plug-in may define any type, but an unknown type that is similar to a
+    // known one is most likely a typing error.
     const std::vector<std::string> Known = {"CPU", "GPU", "TPU",     "IPU",
                                             "HPU", "NPU", "XPU",     "VPU",
                                             "MLU", "VE",  "XLA_CPU", "XLA_GPU"};
@@ -285,7 +286,7 @@ Error checkDeviceType(StrategyOptions &S) {
   return Error::success();
 }
 
-/// Refuses --device, which is no flag, with the flag that was meant.
+/// Refuses --device and suggests --device-type or --devices.
 Error checkNoDevice() {
   if (!given(Device))
     return Error::success();
@@ -348,7 +349,7 @@ Error checkPlaces(StrategyOptions &S) {
   return Error::success();
 }
 
-/// Checks --mode=between-graph, which cuts the graph between the tasks.
+/// Checks --mode=between-graph, which writes a graph for each task.
 Error checkMode(StrategyOptions &S, StringRef Output) {
   std::string Loose = Async            ? firstGiven({Async})
                       : Staleness != 0 ? firstGiven({Staleness})
@@ -436,7 +437,7 @@ Error chooseWorkers(StrategyOptions &S, std::vector<std::string> &Tasks) {
 
 /// Places one replica on each worker of ipu-multi-worker, which is a task.
 Error checkWorkers(StrategyOptions &S, const OtherOptions &Other) {
-  // There is no program left to show, and one file is only a part of the step.
+  // No replicated program is left to show, and a file has only part of a step.
   std::string Flag =
       firstGiven({Replicas, Devices, Resources, Reduction, CheckCopies},
                  Other.EmitsTypes ? "--emit=types"
@@ -687,7 +688,7 @@ Expected<ChosenPasses> choosePasses(const PassRegistry &Registry,
     return E;
   bool Wanted = namesMachines() || given(Cluster) || given(Strategy);
   for (const cl::Option *Flag : distributionFlags()) {
-    // With --passes, --replicas and --feed set the options of these names.
+    // With --passes, --replicas and --feed set pass options of the same names.
     if (!given(*Flag) ||
         (Other.HasPasses &&
          (Flag == &Replicas || Flag == std::addressof<const cl::Option>(Feed))))

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The flags that say how a step is distributed, and what other flags share.
+// The flags that say how a step is distributed, and helpers for other flags.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,8 +45,8 @@ struct InputDevices {
 
 InputDevices devicesOf(const Graph &G);
 
-/// The passes that the flags ask for: a strategy, or a pipeline of the user's
-/// own, which is empty if no flag asks for passes.
+/// The passes that the flags select: a strategy, or the pipeline of --passes.
+/// Without such flags the pipeline is empty.
 struct ChosenPasses {
   Pipeline Own;
   std::optional<StrategyOptions> Strategy;
@@ -57,7 +57,7 @@ struct ChosenPasses {
   bool dependOnInput() const {
     return Strategy && Strategy->InputChoosesDevices;
   }
-  /// Returns an error if a device of the input must be mapped and is not.
+  /// Returns an error if a device of the input needs --device-map to map it.
   llvm::Expected<Pipeline> pipeline(const InputDevices &Input,
                                     bool Once = false) const;
 };
@@ -74,8 +74,8 @@ llvm::Error moveAccelerators(StrategyOptions &S, const InputDevices &Input);
 /// owned by their caller, or an error if \p S does not allow that.
 llvm::Expected<StrategyOptions> chooseForFunctions(StrategyOptions S);
 
-/// Returns an error unless \p S shares all variables. --capture needs that:
-/// copies would never be given a value.
+/// Returns an error unless \p S shares all variables, as --capture needs: no
+/// initializer would ever assign copies of captured variables.
 llvm::Error checkCaptures(const StrategyOptions &S);
 
 /// Returns true if the flags say on which machines the replicas are.

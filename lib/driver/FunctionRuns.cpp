@@ -2,11 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The body of a function is a graph like any other: a Run of its own reads,
-// rewrites, certifies and writes it in memory, and the result replaces the
-// body. Its variables are arguments and stay the caller's. They exist once, as
-// with --strategy=ps, so TensorFlow tracks, saves and restores the same objects
-// as before.
+// The body of a function is a graph. A separate Run reads, rewrites, certifies
+// and writes this graph in memory, and the result replaces the body. The
+// variables of a body are arguments: the caller owns them. All replicas share
+// these variables, as with --strategy=ps, so TensorFlow tracks, saves and
+// restores the same objects as before.
 //
 //===----------------------------------------------------------------------===//
 
@@ -164,7 +164,7 @@ ToolOptions FunctionRuns::optionsFor(const FunctionGraph &Graph) {
   S.Replicate.Handles = true;
   S.Fetches = Graph.Results;
   S.Fetches.push_back(Graph.Effects);
-  // A rule of --feed is for the functions that have such an argument.
+  // A rule of --feed applies only to functions with an argument of this name.
   std::vector<std::string> Rules;
   for (auto [I, Rule] : enumerate(*Strategy.Replicate.Feed)) {
     SmallVector<StringRef, 2> Names;

@@ -12,7 +12,7 @@
 
 namespace graft {
 
-/// The flag of an option: one word, a list of repeated flags, or just its name.
+/// The form of the flag of an option: a value, a repeated flag, or no value.
 template <typename T>
 using FlagFor = std::conditional_t<
     std::is_same_v<T, bool>, llvm::cl::opt<bool>,
@@ -20,8 +20,8 @@ using FlagFor = std::conditional_t<
                        llvm::cl::list<std::string>,
                        llvm::cl::opt<std::string>>>;
 
-/// A flag that sets an option of a pass. It takes help, default and values from
-/// the option, and the name unless \p Mods has another.
+/// A flag that sets an option of a pass. The option defines its help, default
+/// and values, and its name unless \p Mods has another name.
 template <typename Options, typename T> class OptionFlag : public FlagFor<T> {
 public:
   template <typename... Modifiers>

@@ -38,9 +38,10 @@ struct ToolOptions {
   std::optional<PlanFormat> Plan;
 
   DrawingOptions Drawing;    ///< For the format Dot.
-  bool ShowProgress = false; ///< Where stderr is a terminal.
+  bool ShowProgress = false; ///< If stderr is a terminal.
   bool InPlace = false;      ///< The output may be the input.
-  /// For an output folder: it may replace a folder, and it has links to files.
+  /// For an output folder: it may replace a folder, and it contains hard links
+  /// to the other files of the input folder.
   bool ReplaceFolder = false;
   bool LinkFiles = false;
   /// PLACEHOLDER=VARIABLE_NAME: placeholders for handles of variables.
@@ -56,7 +57,7 @@ struct ToolOptions {
   bool VerifyDiagnostics = false;
   bool SplitInput = false;
   bool Remarks = false;
-  std::string RemarksFile;  ///< Empty: to stderr as text.
+  std::string RemarksFile;  ///< Empty: remarks go to stderr as text.
   std::string ReportFile;   ///< Empty: no report is written.
   bool KeepRemarks = false; ///< Remarks are kept for a report.
   RemarksFormat RemarksAs = RemarksFormat::Yaml;

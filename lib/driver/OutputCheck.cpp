@@ -111,8 +111,8 @@ Error checkMessage(const Module &M, std::unique_ptr<MemoryBuffer> Bytes,
   Diags.setPass("verify-output");
   bool Good =
       verifyModule(*Written, Diags, &M) && verifyImport(*Written, Diags);
-  // The certificate again, on the written file instead of the program. An
-  // output that was not lowered may be a part of the step, as for a worker.
+  // Runs the certificate again, on the written file instead of the program. An
+  // output that was not lowered may have only a part of the step: a worker's.
   const Graph &Out = Written->graph();
   if (Good && !M.OnlyFunctions &&
       (M.Lowered || (M.graph().modified() && readMesh(Out).Node == NoNode))) {

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The program knows to which replica a node of the output belongs and why it
-// was added: no name is parsed.
+// The replicated program records the replica of each output node and the reason
+// why it was added. So names are not parsed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,7 +51,7 @@ Expected<std::string> pictureText(const Module &M, const DrawingOptions &O) {
             for (wire::Field F; Fields.next(F);) {
               Nodes.push_back(drawn(Program, Of));
               Nodes.back().Replica = Replica;
-              // The constants of a node come before it.
+              // A copy may be several nodes: constants, then the node itself.
               if (Fields.position() != Copy.end())
                 Nodes.back().Name += "/" + lastPart(nameOf(F.Bytes)).str();
             }

@@ -58,9 +58,9 @@ static ResourceSpec machinesOf(const StrategyOptions &Strategy, bool OnGpus) {
                                   : resourcesOf(Strategy.devices(OnGpus));
 }
 
-/// Returns the bytes that are gathered in a step of \p M. Runs the passes on
-/// \p M up to insert-reductions. Returns zeros if they fail: a plan writes
-/// nothing.
+/// Returns the bytes that are gathered in a step of \p M. Runs the passes up to
+/// insert-reductions on \p M. Returns zeros if these passes fail: a plan is an
+/// estimate and writes no graph.
 static JoinedBytes joinedBytes(Module &M, const StrategyOptions &Strategy,
                                bool OnGpus) {
   Pipeline Early;

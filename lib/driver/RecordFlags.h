@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The flags that say how a strategy decides about each variable.
+// The flags that set how a strategy chooses a policy for each variable.
 //
 //===----------------------------------------------------------------------===//
 

@@ -49,7 +49,7 @@ static std::string reasonOf(const Diagnostic &D) {
     Reason += Message + "\n";
   if (!D.Notes.empty())
     return Reason;
-  // An option that a message suggests names the node: `--feed=x=split`.
+  // A message may suggest an option that names the node: `--feed=x=split`.
   std::string Said = D.Message, Named = "=" + D.Node;
   if (!D.Node.empty())
     for (size_t At; (At = Said.find(Named)) != std::string::npos;)

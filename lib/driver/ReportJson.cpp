@@ -31,7 +31,7 @@ namespace {
 constexpr int SchemaVersion = 1;
 /// The maximum number of lines of a chain that explains a type.
 constexpr unsigned MostLines = 20;
-/// The maximum depth of scopes that are counted: a name may have many slashes.
+/// The maximum depth of counted scopes, because a name may have many slashes.
 constexpr size_t DepthLimit = 8;
 /// The maximum number of nodes for which the report lists all nodes.
 constexpr uint64_t MostNodes = 50000;

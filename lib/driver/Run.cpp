@@ -131,8 +131,8 @@ bool Run::load() {
   return true;
 }
 
-/// Prints the chosen device type, so that a user who meant another type sees
-/// it. This is not a diagnostic, because even --strict must not refuse it.
+/// Prints the chosen device type, so that the user can check it. This is not a
+/// diagnostic, because --strict must not turn it into an error.
 void Run::sayDevices(bool OnGpus) {
   Diagnostic D;
   D.Level = Severity::Remark;
@@ -304,9 +304,8 @@ bool Run::writesReplica() const {
   return O.Passes.Strategy && O.Passes.Strategy->To == Lowering::Workers;
 }
 
-/// Checks the graph of one worker, written to \p Files. One graph proves
-/// nothing alone, so the graphs of the other workers are built as they would be
-/// written.
+/// Checks the graph of one worker, written to \p Files. The certificate needs
+/// the graphs of all workers, so this also builds the other graphs in memory.
 Error Run::checkWithOthers(ArrayRef<std::string> Files, OutputFormat Format) {
   const StrategyOptions &S = *O.Passes.Strategy;
   std::vector<std::string> Texts(S.Replicate.Devices->size());
@@ -410,7 +409,7 @@ void Run::write(std::string *Text) {
       if (Manager.runLate(M, LateDiags))
         verifyModule(M, LateDiags);
     };
-  // Other files of the folder. A fingerprint holds only for the same bytes.
+  // Other files of the folder. A fingerprint is valid only for equal bytes.
   OutputFolder Folder;
   std::string GraphFile =
       Format == OutputFormat::Text ? "saved_model.pbtxt" : "saved_model.pb";
@@ -558,7 +557,7 @@ void Run::process(std::string *Text) {
     Line.stop();
     return;
   }
-  // Under --strict the passes go on, so that every unproved value is reported.
+  // With --strict the passes continue, to report every value not proved.
   bool Good = Loaded && transform(Text);
   // A program that is refused for its types is explained, too.
   if (Loaded && !Once && (Good || readMesh(M.graph()).Node != NoNode))
@@ -598,13 +597,13 @@ const Diagnostic *Run::whyOnce() const {
     if (D.Id != "unproved" && D.Pass != "check-replication" &&
         D.Pass != "verify-output")
       return nullptr;
-    // The user has to correct feeds that cannot be split as they are named.
+    // The user has to correct a --feed rule that asks for an impossible split.
     if (D.Pass == "replicate" && !S.Replicate.Feed->empty())
       return nullptr;
     if (!First)
       First = &D;
   }
-  // If a write is not proved, the certificate refuses only a consequence of it.
+  // If a write is not proved, the error of the certificate is a consequence.
   return First && First->Id.empty() && Write ? Write : First;
 }
 

@@ -14,8 +14,8 @@ using namespace llvm;
 
 namespace graft {
 
-/// Returns the inputs of one file. The lines before each are blank, so that
-/// line numbers are those of the file.
+/// Returns the inputs of one file. Blank lines before each input keep the line
+/// numbers of the file.
 static std::vector<std::unique_ptr<MemoryBuffer>>
 split(const MemoryBuffer &Buffer) {
   std::vector<std::unique_ptr<MemoryBuffer>> Result;

@@ -4,8 +4,8 @@
 //
 //   # expected-error@below {{text or regular expression}}
 //
-// The place is the comment's own line, or `@above`, `@below` (the nearest line
-// without such a comment), `@+N`, `@-N`, `@any`.
+// The message is expected at the line of the comment, or at `@above`, `@below`
+// (the nearest line without such a comment), `@+N`, `@-N`, `@any`.
 //
 //===----------------------------------------------------------------------===//
 

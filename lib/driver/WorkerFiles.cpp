@@ -27,7 +27,7 @@ std::string workerPath(StringRef Output, unsigned Worker) {
              : (Before + Twine(Worker) + After).str();
 }
 
-/// Returns the names of the input that a user can run: nodes that no op reads,
+/// Returns the names of input nodes that a user can run: nodes without users,
 /// and nodes that collections, signatures and fetches name.
 static std::vector<std::string> namesOf(const Module &M, const Graph &Input,
                                         const StrategyOptions &S) {
@@ -40,7 +40,7 @@ static std::vector<std::string> namesOf(const Module &M, const Graph &Input,
     if (!G.isLive(N) || (G.isPerReplica(N) && G.node(N).Kind != Inserted::No))
       continue;
     NodeId Was = Input.find(G.name(N));
-    // An update may wait for a node that no op reads in the input.
+    // With Async, an update may wait for a node that has no users in the input.
     if (Was != NoNode && (!G.hasUses(N) || Named.contains(G.name(N)) ||
                           (S.Async && !Input.hasUses(Was))))
       Names.push_back(G.name(N).str());
@@ -48,7 +48,7 @@ static std::vector<std::string> namesOf(const Module &M, const Graph &Input,
   return Names;
 }
 
-/// Returns the nodes that give copies the value of their variable.
+/// Returns the nodes that copy the value of a variable to copies or proxies.
 static std::vector<std::string> refreshesOf(const Graph &G) {
   std::vector<std::string> Names;
   for (NodeId N = 0; N < G.size(); ++N)
@@ -148,8 +148,8 @@ Error writeWorkerFiles(const Module &M, const StrategyOptions &S,
     Sink.write(*Picture);
     return Error::success();
   };
-  // One graph proves nothing alone, so all are checked. The checked bytes are
-  // written.
+  // The certificate needs the graphs of all workers. The bytes that it checks
+  // are the bytes that are written.
   std::vector<std::string> Texts;
   auto Give = [&](unsigned Worker, ByteSink &Sink) -> Error {
     if (Texts.empty())

@@ -106,7 +106,7 @@ static ShapeValue shapeOf(const Graph &G, Endpoint E) {
 
 namespace {
 
-/// Removes nodes and puts placeholders in the place of their outputs.
+/// Removes nodes and replaces their outputs by placeholders.
 class Cut {
 public:
   Cut(Graph &G, const NodeSet &Kept) : G(G), Kept(Kept) {}

@@ -8,10 +8,9 @@
 //                                                       Relu(MatMul)
 //
 // A tensor from outside becomes a placeholder of the same name and type, and of
-// the same shape if `_output_shapes` has it. Inputs that cannot be fed keep the
-// node that makes them: handles of resources, variants and references. So do
-// inputs from nodes that read nothing, such as constants and feeds. Loops are
-// kept whole.
+// the same shape if `_output_shapes` has it. The source of an input is kept if
+// the input cannot be fed (a handle of a resource, a variant, a reference), or
+// if the source has no inputs, as constants and feeds. Loops are kept whole.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +38,7 @@ NodeSet nodesAround(const Graph &G, llvm::ArrayRef<NodeId> Middle,
 void completeSelection(const Graph &G, NodeSet &Kept);
 
 /// Reduces \p M to \p Kept, completed, and to the functions that these nodes
-/// call. An entry around the graph stays if all its names are left.
+/// call. An entry of the MetaGraphDef stays if the graph has all its names.
 void extract(Module &M, NodeSet Kept);
 
 } // namespace graft

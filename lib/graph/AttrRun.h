@@ -59,8 +59,8 @@ private:
     return put(wire::putVarint(P, Text.size()), Text);
   }
 
-  /// Writes an entry up to its value of \p Size bytes. Returns where the value
-  /// goes.
+  /// Writes an entry up to its value of \p Size bytes. Returns the address at
+  /// which the caller must write the value.
   char *entry(llvm::StringRef Key, uint64_t Size) {
     Flags |= Graph::attrFlags(Key);
     uint64_t Body =

@@ -32,7 +32,7 @@ std::string copyWordOf(const Graph &G) {
   return UsualCopyWord.str();
 }
 
-/// Returns where in \p Name the word and a replica stand, and the replica.
+/// Returns the offset of `<word><i>` in \p Name, and the replica i.
 static std::optional<std::pair<size_t, unsigned>> findCopy(StringRef Name,
                                                            StringRef Word) {
   for (size_t At = Name.find(Word); At != StringRef::npos;
@@ -80,7 +80,7 @@ static bool isOfWord(StringRef Part, StringRef Word) {
 
 namespace {
 
-/// Looks for a word in names. Skips the scopes shared with the name before.
+/// Searches names for a word. Skips the scopes shared with the previous name.
 class WordSearch {
 public:
   explicit WordSearch(StringRef Word) : Word(Word) {}
@@ -102,7 +102,7 @@ public:
   }
 
 private:
-  /// Returns a lower bound of its length, in steps of eight characters.
+  /// Returns a lower bound of the length of the common prefix, a multiple of 8.
   static size_t commonPrefix(StringRef A, StringRef B) {
     size_t Size = std::min(A.size(), B.size()), I = 0;
     auto Eight = [&](StringRef S) {
@@ -116,7 +116,7 @@ private:
   }
 
   StringRef Word;
-  StringRef Before; ///< The name before, which lacks the word.
+  StringRef Before; ///< The previous name, which lacks the word.
 };
 
 } // namespace

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Copies are called `<word><i>/<name>` and `<v>/<word><i>`. The word is
-// `replica_` unless the input has such names: then it is another word of the
-// same length, so that the names of the user stay. The mesh of a program and
-// the marker attribute of an output have it.
+// `replica_`. If the input has such names, graft chooses another word of the
+// same length, so that no name of the user changes. The mesh of a program and
+// the marked nodes of an output record the word.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,8 +26,8 @@ inline constexpr llvm::StringLiteral StampAttr = "_graft_replicas";
 /// The word on meshes and marked nodes, if it is not the usual one.
 inline constexpr llvm::StringLiteral CopyWordAttr = "_graft_word";
 
-/// Returns the word without its last letter, `replica`: the scope of a node
-/// whose name its merged value took.
+/// Returns the word without its last letter: `replica`. If a merged value takes
+/// the name of a node, the node moves to this scope.
 inline llvm::StringRef copyScope(llvm::StringRef Word) {
   return Word.take_front(CopyWordSize - 1);
 }
@@ -47,8 +47,8 @@ std::optional<unsigned> numberOfCopy(llvm::StringRef Name,
 /// Returns \p Name if it is not named like a copy.
 std::string originOfCopy(llvm::StringRef Name, llvm::StringRef Word);
 
-/// Returns the first word that is free: no name of \p G has a part that is the
-/// word with a number, or its scope.
+/// Returns the first free word: no name of \p G has `<word><i>` or the scope of
+/// the word between slashes.
 std::string freeCopyWord(const Graph &G);
 
 } // namespace graft

@@ -31,7 +31,7 @@ struct DeviceName {
   /// missing parts. Two strings that mean one device have one full form.
   std::string str() const;
 
-  /// Returns true if one device can have both names: no common part differs.
+  /// Returns true if one device can have both names: common parts are equal.
   bool agrees(const DeviceName &Other) const;
 };
 

@@ -50,7 +50,7 @@ void FileWalk::step(NodeId N) {
     if (!From || From < Part.begin() || From > At)
       From = Part.begin();
     // Nodes just behind are often read again. Pages far behind may be resident
-    // again: nodes read others from all over the file.
+    // again, because the inputs of a node may be anywhere in the file.
     if (static_cast<size_t>(At - From) > 2 * Window) {
       release(Part.begin(), At - Window);
       From = At - Window;

@@ -11,11 +11,11 @@
 
 namespace graft {
 
-/// A walk over nodes in about the order of the file that reads their names or
-/// attributes. For a large mapped input it releases the pages behind, so that
-/// only a window of the file is resident. The system reads a page again from
-/// the file (mostly its cache) if it is needed. Costs one compare per node;
-/// does nothing for other inputs.
+/// A walk that reads the names or attributes of nodes in about file order. For
+/// a large mapped input it releases the pages behind, so that only a window of
+/// the file is resident. The system reads a released page again from the file
+/// (mostly its cache) if needed. Costs one comparison per node, and has no
+/// effect on other inputs.
 class FileWalk {
 public:
   explicit FileWalk(const Graph &G)
@@ -35,7 +35,7 @@ private:
 
   const Graph &G;
   const char *From = nullptr; ///< The begin of the window.
-  NodeId Next;                ///< The node at which the window may move.
+  NodeId Next;                ///< The node from which on the window may move.
 };
 
 /// Calls \p Visit, which reads attributes, with each node of \p Order.

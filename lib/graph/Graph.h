@@ -59,8 +59,8 @@ struct Endpoint {
 /// How many copies of a node run in one step (program).
 enum class Copies : uint8_t { Once, PerReplica };
 
-/// The purpose of a node that graft added (program). Replacing each added node
-/// by the global value for which its kind stands restores the input.
+/// The purpose of a node that graft added (program). Each kind has a global
+/// value. Replacing each added node by this value restores the input.
 enum class Inserted : uint8_t {
   No, ///< From the input.
 #define GRAFT_INSERTED(Kind, Name, Is, StandsFor) Kind,
@@ -72,7 +72,7 @@ enum class Policy : uint8_t {
   None,
   Mirrored,   ///< Equal copies.
   SyncOnRead, ///< Copies that differ, aggregated when read outside the step.
-  Replicated, ///< Like Mirrored, and copies are called `<v>/<i>`.
+  Replicated, ///< Mirrored, with copies that are called `<v>/<i>`.
   Shared,     ///< One variable, which every replica uses.
   Host,       ///< Shared, on the host; replicas read a copy of its value.
 };
@@ -113,8 +113,8 @@ struct Node {
   uint32_t NumData = 0; ///< The first NumData inputs are data inputs.
   uint32_t FirstUse = ~uint32_t(0); ///< Head of the list of uses.
   NodeId After = NoNode; ///< A new node follows this one in the output.
-  /// Where `/replica_<i>` goes in the name of copy i; 0: `replica_<i>/<name>`
-  /// (program).
+  /// The offset of `/replica_<i>` in the name of copy i (program); 0: its name
+  /// is `replica_<i>/<name>`.
   uint32_t NameSplit = 0;
   Copies Count = Copies::Once;
   Inserted Kind = Inserted::No;
@@ -143,9 +143,9 @@ struct Use {
   uint32_t Index;
 };
 
-/// The properties of an op that its definition gives to all of its nodes.
+/// The properties of an op that are the same for all of its nodes.
 struct OpFacts {
-  /// A number that depends on attributes, or is not known without a definition.
+  /// The number depends on attributes, or the op has no definition.
   static constexpr uint32_t Open = ~uint32_t(0);
 
   const OpDef *Def = nullptr;
@@ -175,7 +175,7 @@ public:
     return parse(llvm::ArrayRef(Bytes));
   }
   /// The same for a GraphDef in several parts, each of which has whole fields.
-  /// Errors then begin with `part <number>: ` where they are about bytes.
+  /// Errors about bytes then begin with `part <number>: `.
   llvm::Error parse(llvm::ArrayRef<llvm::StringRef> Parts);
 
   /// The other fields of the GraphDef (versions, library, unknown) as read.
@@ -184,7 +184,7 @@ public:
   /// its parts one after the other, as protobuf merges them.
   std::string otherField(unsigned Number) const;
 
-  /// Says that the parsed bytes are large and mapped from files: see FileWalk.
+  /// Declares that the parsed bytes are large mapped files: see FileWalk.
   void setLargeParts(llvm::ArrayRef<llvm::StringRef> Parts) {
     LargeParts.assign(Parts.begin(), Parts.end());
   }
@@ -283,8 +283,8 @@ public:
   /// Returns all attributes, in the order of the file.
   llvm::SmallVector<AttrEntry, 8> attrs(NodeId N) const;
 
-  /// Return typed values. A scalar attribute that the node does not have gets
-  /// the op's default. Nothing is returned if there is no value or it has
+  /// Return typed values. A scalar attribute that the node does not have has
+  /// the op's default. The result is nothing if there is no value or if it has
   /// another kind.
   std::optional<int64_t> intAttr(NodeId N, llvm::StringRef Key) const;
   std::optional<bool> boolAttr(NodeId N, llvm::StringRef Key) const;
@@ -306,9 +306,9 @@ public:
   /// Returns the number of outputs of \p N by its op's definition, or nothing
   /// for an unknown op.
   std::optional<unsigned> numOutputs(NodeId N) const;
-  /// Returns the DataType of output \p Port (for a reference, the type it
-  /// refers to), or DT_INVALID if it is not known. For an op of the user it is
-  /// the type that a reader expects.
+  /// Returns the DataType of output \p Port, or DT_INVALID if it is not known.
+  /// For a reference this is the type of the variable, and for an op of the
+  /// user the type that a reader expects.
   unsigned outputType(NodeId N, uint32_t Port) const;
   unsigned outputType(Endpoint E) const { return outputType(E.Node, E.Port); }
   /// The types of all outputs by the op's definition; none without one.
@@ -338,7 +338,7 @@ public:
                     const AttrRun &Attrs, Inserted Kind = Inserted::No,
                     Copies Count = Copies::Once);
   void rename(NodeId N, llvm::StringRef NewName);
-  /// Gives \p N the op \p Op; its inputs and attributes stay.
+  /// Sets the op of \p N to \p Op. Inputs and attributes stay.
   void setOp(NodeId N, llvm::StringRef Op);
   void setDevice(NodeId N, llvm::StringRef Device);
   void setPolicy(NodeId N, Policy Plan) {
@@ -376,7 +376,7 @@ public:
 
   /// Returns true if the graph was edited since it was read.
   bool modified() const { return Changed; }
-  /// Notes an edit of Node's own fields, which the graph does not see.
+  /// Notes a direct edit of fields of a Node, which the graph cannot detect.
   void markModified() {
     Changed = true;
     ++Revision;
@@ -385,8 +385,8 @@ public:
   uint64_t revision() const { return Revision; }
 
   /// Returns the node that the only entry of `_class` of \p N names. Returns
-  /// NoNode if a lookup is needed: the attribute may be absent, of another form
-  /// or new, or the named node may have a new name.
+  /// NoNode if the caller must look it up: `_class` may be absent, of another
+  /// form or new, or the named node may have a new name.
   NodeId colocatedWith(NodeId N) const {
     NodeId With = N < Colocated.size() ? Colocated[N] : NoNode;
     return With != NoNode && hasReadName(With) ? With : NoNode;
@@ -415,7 +415,8 @@ public:
   /// Copies \p Text into the arena of the graph.
   llvm::StringRef save(const llvm::Twine &Text) { return Saver.save(Text); }
 
-  /// Returns a hash of all data that is written, to check "Unchanged".
+  /// Returns a hash of all data that is written, to check that a pass that
+  /// returned Unchanged did not change the graph.
   uint64_t fingerprint() const;
 
   /// Returns live node ids in output order: input order, with each new node

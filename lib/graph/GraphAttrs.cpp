@@ -31,8 +31,8 @@ searchAttr(const char *P, const char *End, StringRef Key) {
 
 std::optional<StringRef> Graph::attr(NodeId N, StringRef Key) const {
   const char *P = Nodes[N].AttrData, *End = P + Nodes[N].AttrSize;
-  // The usual encoding: tag, length, tag of the key, its length, the key, tag
-  // of the value, its length; the lengths have one byte.
+  // The usual encoding: tag and length of the entry, tag and length of the key,
+  // the key, tag and length of the value. Each length has one byte.
   constexpr uint32_t Mask = 0x80ff80ff, Usual = 0x000a002a;
   while (End - P >= 4) {
     uint32_t Head = support::endian::read32le(P);
@@ -262,8 +262,8 @@ std::optional<unsigned> Graph::numOutputs(NodeId N) const {
   return Count;
 }
 
-/// Returns the type of argument \p A, which is no type list. A reference gives
-/// the type it refers to.
+/// Returns the type of argument \p A, which is no type list. For a reference
+/// this is the type of the variable.
 static unsigned typeOfArg(const Graph &G, NodeId N, const ArgDef &A) {
   unsigned Type = A.Type;
   if (*A.TypeAttr)
@@ -318,8 +318,8 @@ unsigned Graph::inputType(NodeId N, unsigned Index) const {
 unsigned Graph::outputType(NodeId N, uint32_t Port) const {
   const OpFacts &Facts = Ops[Nodes[N].Op];
   if (Facts.OfUser) {
-    // All readers expect the same type (verifyDefinitions). Only some uses are
-    // visited, as a caller may ask for every use.
+    // All readers expect the same type (verifyDefinitions). The number of
+    // visits is limited, because a caller may call this for every use.
     constexpr unsigned MaxUses = 64;
     unsigned Uses = 0, Type = DT_INVALID;
     anyUse(N, [&](Use U) {

@@ -60,8 +60,8 @@ struct Graph::Inputs {
     uint32_t Offset;
     uint32_t Size;
   };
-  /// An input whose source is not known yet. Until it is, its edge has the
-  /// offset and size of the input's text in the bytes of its user.
+  /// An input whose source is not known yet. Its edge meanwhile has the offset
+  /// and size of the text of the input in the bytes of its user.
   struct Open : Reference {
     uint32_t Edge;
     uint32_t Port;
@@ -69,8 +69,8 @@ struct Graph::Inputs {
   std::vector<Open> Unknown;
   /// The names in the `_class` of nodes.
   std::vector<Reference> Classes;
-  /// The first data input after a control input, which is in Unknown;
-  /// UINT32_MAX: there is none.
+  /// The first data input after a control input, which is an error;
+  /// UINT32_MAX: there is none. Unknown contains this input.
   uint32_t Misplaced = UINT32_MAX;
 };
 
@@ -308,8 +308,8 @@ Error Graph::indexNames() {
 }
 
 /// Calls \p F with each reference of \p List and the node that it names, until
-/// \p F returns false. A lookup misses the cache in the table, at the node and
-/// at its name; here many misses overlap.
+/// \p F returns false. A lookup has cache misses in the table, at the node and
+/// at its name. Here the misses of many lookups overlap.
 template <typename T, typename Fn>
 bool Graph::lookUp(ArrayRef<T> List, Fn F) const {
   constexpr size_t Step = 8;

@@ -32,8 +32,8 @@ struct ProgramAttr {
 /// Returns true if \p N has state that nodes of a plain graph do not have.
 bool hasProgramState(const Node &N);
 
-/// Returns the attributes of the program state of \p N: the policy first, which
-/// is decided first, then sorted by key.
+/// Returns the attributes of the program state of \p N: first the policy, which
+/// passes set first, then all others, sorted by key.
 llvm::SmallVector<ProgramAttr, 4> programAttrs(const Node &N);
 
 /// Returns "split", "merge", ...; "" for Inserted::No.

@@ -59,7 +59,7 @@ std::optional<std::string> resizeSplat(StringRef Value,
   while (R.next(F)) {
     if (F.Number < TensorContent)
       continue;
-    // One field of values; a single value stands for all elements.
+    // One field has the values. A single value is repeated for all elements.
     if (++Fields > 1 || F.WireType != wire::Type::Bytes)
       return std::nullopt;
     if (F.Number == TensorContent) {

@@ -147,7 +147,7 @@ std::optional<double> constScalar(const Graph &G, NodeId N) {
       return llvm::bit_cast<double>(Bits);
     case DT_FLOAT:
       return llvm::bit_cast<float>(static_cast<uint32_t>(Bits));
-    // A complex number counts only if it is real.
+    // A complex number has a value only if its imaginary part is 0.
     case DT_COMPLEX64:
       if (Bits >> 32 != 0)
         return std::nullopt;

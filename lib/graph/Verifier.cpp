@@ -256,9 +256,9 @@ uint64_t countRead(const Graph &G, NodeId N) {
   return Count;
 }
 
-/// Returns the number of outputs of \p N that a number gives: an attribute or,
-/// if the definition is silent, the largest port that is read. Reports a number
-/// that TensorFlow refuses.
+/// Returns the number of outputs of \p N if its op does not fix this number: by
+/// an attribute or, without one, by the largest port that is read. Reports a
+/// number that TensorFlow refuses.
 uint64_t countNumbered(const Graph &G, NodeId N, ErrorCap &Errors) {
   const OpFacts &Facts = G.opFacts(G.node(N).Op);
   if (Facts.Outputs != OpFacts::Open)
@@ -284,7 +284,7 @@ uint64_t countNumbered(const Graph &G, NodeId N, ErrorCap &Errors) {
   return Told ? Count : std::max(Count, countRead(G, N));
 }
 
-/// Says where the number of outputs of \p N is given.
+/// Returns the source of the number of outputs of \p N, for a message.
 std::string whereNumbered(const Graph &G, NodeId N) {
   if (const OpDef *Def = G.opDef(N))
     for (const ArgDef &A : Def->outputs())
@@ -296,8 +296,8 @@ std::string whereNumbered(const Graph &G, NodeId N) {
 } // namespace
 
 bool verifyOutputCounts(const Graph &G, DiagnosticEngine &Diags) {
-  // Analyses allocate memory for each output, which a few digits can make huge.
-  // Outputs that are read are limited by the number of edges.
+  // Analyses allocate memory for each output, so an attribute with a large
+  // number could exhaust memory. Ports that are read are limited by the edges.
   constexpr uint64_t Free = 1 << 20, ForEach = 16;
   unsigned Before = Diags.errorCount();
   {
@@ -411,7 +411,7 @@ private:
   PerOp Roles;
 };
 
-/// Returns for each node the number of its inputs on or behind a cycle.
+/// Returns for each node the number of its inputs that are on or after a cycle.
 std::vector<uint32_t> countWaiting(const Graph &G, const BackEdges &Back) {
   std::vector<uint32_t> Waiting(G.size(), 0);
   std::vector<NodeId> Ready;
@@ -434,8 +434,8 @@ std::vector<uint32_t> countWaiting(const Graph &G, const BackEdges &Back) {
   return Waiting;
 }
 
-/// Prints one cycle among the nodes with inputs left. Each of them reads
-/// another one of them, so a walk backwards must return to a node.
+/// Reports one cycle among the nodes with waiting inputs. Each of these nodes
+/// reads another of these nodes, so a walk along inputs must return to a node.
 void reportCycle(const Graph &G, const BackEdges &Back,
                  DiagnosticEngine &Diags) {
   constexpr size_t Shown = 10;
@@ -552,7 +552,7 @@ void verifyColocation(const Graph &G, DiagnosticEngine &Diags) {
                        "an entry of attribute '_class' is not UTF-8");
         continue;
       }
-      // Mostly neighbours have the same entry, or it names input 0.
+      // Most entries are equal to the entry of the node before or name input 0.
       bool Exists = (!Known.empty() && equalBytes(Entry, Known)) ||
                     (G.node(N).NumData != 0 &&
                      equalBytes(Entry, G.name(G.input(N, 0).Node))) ||
@@ -593,7 +593,8 @@ StringRef primaryName(StringRef Name, StringRef Word) {
 
 void verifyCopy(const Graph &G, NodeId Copy, NodeId Initializer,
                 DiagnosticEngine &Diags) {
-  // (An assignment has few users; an initializer may have many inputs.)
+  // Walks over users, because an assignment has few of them. An initializer may
+  // have many inputs.
   for (NodeId A : assignsOf(G, Copy))
     if (G.anyUse(A,
                  [&](Use U) { return U.User == Initializer && !G.isData(U); }))

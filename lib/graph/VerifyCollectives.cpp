@@ -2,14 +2,14 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A collective with a missing member waits forever. Members that disagree give
-// wrong numbers without a message, and so does a fetch that runs only some of
-// them. The gate (a barrier) makes any fetch run all:
+// A collective with a missing member waits forever. Members that disagree
+// compute wrong numbers without a message. A fetch that runs only some members
+// does the same. Therefore users wait for a gate (a barrier) of all members:
 //
 //   red_r = CollectiveReduce(g_r)    gate = NoOp(^red_0, ..., ^red_N-1)
 //   use_r = Identity(red_r, ^gate)   all else reads use_r, never red_r
 //
-// Only collectives that graft made are checked: a graph written by hand may
+// Only collectives of graft are checked, because a graph written by hand may
 // have only the members of one task.
 //
 //===----------------------------------------------------------------------===//
@@ -150,7 +150,7 @@ bool isGate(const Graph &G, NodeId N, ArrayRef<NodeId> Members) {
 
 /// Checks that every user of a member is a gate or waits for one.
 void verifyGates(const Graph &G, const Group &Its, DiagnosticEngine &Diags) {
-  // A gate is looked up for each user that waits for it, but inspected once.
+  // Many users wait for the same gate, which is inspected only once.
   std::map<NodeId, bool> Gates;
   auto IsGate = [&](NodeId N) {
     auto [It, New] = Gates.try_emplace(N, false);

@@ -2,11 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks that TensorFlow makes when it imports a graph: the attributes of a
-// node have the kinds that the definition of its op asks for, none is missing,
-// and its inputs have the types that follow from them. One walk over the
-// attributes finds the types of inputs and outputs of each node, kept once for
-// all nodes with the same types; one over the edges compares them.
+// Checks that TensorFlow makes when it imports a graph: no attribute of a node
+// is missing, each attribute has the kind that the definition of the op asks
+// for, and the inputs have the types that follow from the attributes. One walk
+// over the attributes finds the types of inputs and outputs of each node, which
+// are stored once for all nodes with the same types. A walk over the edges then
+// compares the types.
 //===----------------------------------------------------------------------===//
 
 #include "lib/graph/Verifier.h"
@@ -37,8 +38,8 @@ namespace {
 // Ops
 //===----------------------------------------------------------------------===//
 
-/// The bytes of a good entry. Equal bytes are good, too: most nodes have the
-/// attributes of a node before.
+/// The bytes of a valid attribute. Equal bytes are valid, too, and most nodes
+/// have the same attributes as an earlier node.
 class GoodEntry {
 public:
   /// Returns true if the bytes from \p P to \p End begin with the entry.
@@ -48,8 +49,8 @@ public:
   }
   const char *begin() const { return Data; }
   size_t size() const { return Size; }
-  /// Keeps \p Whole unless comparing it is too long to pay. Returns false if it
-  /// was not kept.
+  /// Keeps \p Whole unless it is so long that a comparison costs more than a
+  /// check. Returns true if \p Whole was kept.
   bool keep(StringRef Whole) {
     constexpr size_t MaxSize = 128;
     if (Whole.size() > MaxSize)
@@ -58,7 +59,7 @@ public:
     Size = Whole.size();
     return true;
   }
-  /// Points to the latest equal bytes: those are in memory.
+  /// Points to the latest equal bytes, whose pages are in memory.
   void moveTo(const char *P) { Data = P; }
 
 private:
@@ -74,7 +75,7 @@ struct GoodForeign {
 
 constexpr uint8_t NoSlot = UINT8_MAX;
 
-/// An attribute of a definition, and the last value of it.
+/// An attribute of a definition, and its last value.
 struct Wanted : WantedAttr {
   using WantedAttr::WantedAttr;
   uint8_t Slot = NoSlot; ///< The slot of its value, if types depend on it.
@@ -110,8 +111,8 @@ struct OpCheck {
   /// Good attributes that the definition does not have, by their position among
   /// such attributes of a node.
   std::array<GoodForeign, 3> Foreign;
-  /// Set if the name of an attribute begins with `_`, as no definition of
-  /// TensorFlow has it.
+  /// Set if the definition has an attribute whose name begins with `_`.
+  /// TensorFlow has no such definition.
   bool HasHidden = false;
   unsigned ConstType = DT_INVALID; ///< The type of the last good constant.
   uint64_t LastKey = 0;
@@ -469,8 +470,8 @@ private:
         C.LastKey = Key;
         return C.LastSignature = It->second;
       }
-    // An attribute may ask for more inputs than there is memory, so the number
-    // is checked first. The number of outputs was checked before.
+    // An attribute may ask for more inputs than fit into memory, so the number
+    // is checked first. verifyGraph has checked the number of outputs.
     uint64_t Inputs = 0;
     for (const Arg &A : C.Inputs)
       Inputs += A.ListSlot != NoSlot ? C.Slots[A.ListSlot].List.size()
@@ -574,7 +575,7 @@ private:
   std::vector<Signature> All;
   SmallString<0> Pool;
   DenseMap<std::pair<uint32_t, uint64_t>, uint32_t> ByKey;
-  /// By output of an op of the user: a reader and the type it expects.
+  /// For each output of an op of the user: a reader and the type it expects.
   DenseMap<std::pair<NodeId, uint32_t>, std::pair<NodeId, unsigned>> Readers;
   /// Keys that the definition does not have: the first ones, and all others.
   static constexpr size_t MaxFew = 8;

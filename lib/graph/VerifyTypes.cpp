@@ -20,7 +20,7 @@ namespace graft {
 namespace {
 
 /// Sets \p Result to the types of the data inputs by the definition and the
-/// attributes of \p N; DT_INVALID if they do not say.
+/// attributes of \p N, and to DT_INVALID for unknown types.
 void expectedTypes(const Graph &G, NodeId N, const OpDef &Def,
                    SmallVectorImpl<unsigned> &Result) {
   Result.clear();

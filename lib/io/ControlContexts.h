@@ -17,8 +17,8 @@
 
 namespace graft {
 
-/// Parses and edits each element of the collection, and puts it back unless
-/// \p Edit drops it.
+/// Parses and edits each element of the collection, and removes the elements
+/// that \p Edit drops.
 template <typename Context, typename How>
 void editCollection(Module &M, llvm::StringRef Key, How &Edit) {
   auto It = M.metaGraph()->collection_def().find(Key.str());
@@ -54,9 +54,9 @@ void editContexts(Module &M, Args... More) {
   editCollection<tensorflow::WhileContextDef>(M, "while_context", Edit);
 }
 
-/// Removes from contexts the names that are no longer in the graph, because
-/// their node was inlined, is partitioned or belongs to another worker. Removes
-/// contexts that have nothing left.
+/// Removes from contexts the names that are no longer in the graph, because the
+/// node was inlined, is partitioned or is on another worker. Removes contexts
+/// without names.
 void pruneContexts(Module &M);
 
 } // namespace graft

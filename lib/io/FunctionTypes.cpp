@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The same checks as those of TensorFlow's InstantiateFunction, which runs for
-// every call of a function.
+// Makes the checks of TensorFlow's InstantiateFunction, which runs for every
+// call of a function.
 //
 //===----------------------------------------------------------------------===//
 
@@ -180,7 +180,7 @@ private:
           return false;
         }
         StringRef Input = Node.input(Next);
-        // Without a number the input may be several tensors.
+        // `node:output` without an index may name several tensors.
         if (!Arguments.contains(Input.split(':').first) &&
             Input.count(':') != 2 && !Input.starts_with("^"))
           return false;

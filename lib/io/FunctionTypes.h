@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks the types along the edges of a body by the definitions of ops and the
-// signatures of functions. Types that depend on a call are not known.
+// Checks the types of edges in function bodies by the definitions of ops and
+// the signatures of functions. Types that depend on the call are not known.
 //
 //===----------------------------------------------------------------------===//
 

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// TensorFlow keeps the functions of a graph as they are and enters a body when
-// it infers shapes through a call. So a fault of a body counts if a node of the
-// graph calls the function, maybe through other functions. FunctionTypes.h
-// checks the edges.
+// TensorFlow does not change a function on import and enters its body only to
+// infer shapes through a call. So a fault in a body is an error only if a node
+// of the graph calls the function, directly or through other functions.
+// FunctionTypes.h checks the edges.
 //
 //===----------------------------------------------------------------------===//
 
@@ -117,7 +117,7 @@ private:
     return It == ByName.end() ? nullptr : It->second;
   }
 
-  /// Reports recursion: TensorFlow would follow the calls until its stack ends.
+  /// Reports recursion, which would overflow the stack of TensorFlow.
   void circles() {
     enum State : uint8_t { Unseen, Open, Done };
     struct Frame {
@@ -159,7 +159,7 @@ private:
     }
   }
 
-  /// Goes from the graph to all functions that are called, each once.
+  /// Checks, once, each function that the graph calls directly or indirectly.
   void calls() {
     if (InOrder.empty())
       return;
@@ -205,8 +205,8 @@ private:
       Reached.push_back(&Def);
   }
 
-  /// Notes that a call gives values for those placeholders of \p Def that have
-  /// a key of \p Attrs.
+  /// Notes that a call sets the placeholders of \p Def whose keys are in
+  /// \p Attrs.
   template <typename Map> void bind(const FunctionDef &Def, const Map &Attrs) {
     for (const auto &[Key, Value] : Attrs)
       Bound[&Def].insert(Key);
@@ -255,7 +255,7 @@ private:
       for (const AttrDef &A : Op->attrs()) {
         auto It = Node.attr().find(A.Name);
         if (It != Node.attr().end()) {
-          // The call gives the value of a placeholder.
+          // The call sets the value of a placeholder.
           if (const std::string &Key = It->second.placeholder(); !Key.empty()) {
             if (!Given.contains(Key))
               fault(Def, "has node '" + Node.name() + "', whose attribute '" +
@@ -319,8 +319,8 @@ private:
           Ready.push_back(User);
     if (Ready.size() == Size)
       return;
-    // Each node left over reads another one, so a walk along inputs ends in a
-    // cycle.
+    // Each remaining node reads another remaining node, so a walk along inputs
+    // ends in a cycle.
     auto IsLeft = [&](unsigned I) { return Open[I] != 0; };
     auto At = static_cast<unsigned>(
         find_if(Open, [](unsigned Count) { return Count != 0; }) -
@@ -344,7 +344,7 @@ private:
   FunctionsByName ByName;
   DenseSet<const FunctionDef *> IsReached;
   std::vector<const FunctionDef *> Reached; ///< The functions that are called.
-  /// The attributes for which calls give values.
+  /// The attributes that calls set.
   DenseMap<const FunctionDef *, StringSet<>> Bound;
 };
 

@@ -98,7 +98,7 @@ public:
   /// The serialized GraphDef as read, in several parts if it was in shards.
   llvm::ArrayRef<llvm::StringRef> graphBytes() const { return GraphBytes; }
 
-  /// Says that the graph is now a normal form of the input.
+  /// Declares the graph to be a normal form of the input.
   void setNormalForm() { NormalRevision = G->revision(); }
   /// Returns true if the graph is the input or a normal form of it.
   bool isInput() const {
@@ -107,12 +107,12 @@ public:
   /// Takes a snapshot of the graph for input(), unless there is one or an edit
   /// went beyond the normal form.
   void keepInput();
-  /// Says that the graph is now input() with partitioned variables. If there is
-  /// a snapshot, a new one replaces it.
+  /// Declares the graph to be input() with partitioned variables. If there is a
+  /// snapshot, a new one replaces it.
   void setParts();
-  /// The snapshot of the input, of its normal form, or of that with partitioned
-  /// variables: the certificate compares with it. Null unless keepInput() was
-  /// called before the first edit.
+  /// The snapshot with which the certificate compares: the input, its normal
+  /// form, or the normal form with partitioned variables. Null unless
+  /// keepInput() was called before the first edit.
   const InputGraph *input() const { return Input.get(); }
 
   /// The MetaGraphDef without its graph (collections, saver, signatures), or
@@ -149,7 +149,7 @@ public:
   std::shared_ptr<void> Facts;
   uint64_t FactsRevision = 0;
 
-  /// Further files that passes make, by path: written with the output.
+  /// Further files of passes, by path, which are written with the output.
   std::vector<std::pair<std::string, std::string>> SideFiles;
 
   /// Set by a lowering: the writer takes the nodes of the output from here, not

@@ -25,8 +25,8 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-/// The place of a name, as "collection 'train_op'". TensorFlow looks up names
-/// of collections only when they are used.
+/// The place of a name, such as "collection 'train_op'". TensorFlow looks up
+/// the names in a collection only when they are used.
 struct Place {
   std::string Where;
   bool IsCollection;
@@ -34,7 +34,7 @@ struct Place {
 
 using Visitor = std::function<void(const Place &, StringRef Name)>;
 
-/// The message type of a collection of bytes; TensorFlow registers these.
+/// The message type of the bytes of a collection, as TensorFlow registers it.
 enum class BytesKind : uint8_t {
   Opaque,
   Variable,
@@ -66,7 +66,7 @@ public:
   void run() {
     if (Meta.has_saver_def())
       saver({"saver_def", false}, Meta.saver_def());
-    // Protobuf's maps have no order of their own.
+    // The order of Protobuf's maps is random.
     std::map<StringRef, const tensorflow::CollectionDef *> Collections;
     for (const auto &[Key, Value] : Meta.collection_def())
       Collections[Key] = &Value;
@@ -78,7 +78,8 @@ public:
     for (auto [Key, Value] : Signatures) {
       Place P{formatv("signature '{0}'", Key), false};
       tensors(P, Value->inputs());
-      // The output of an init signature is an operation and resolves, too.
+      // The output of an init signature is an operation, not a tensor. Its name
+      // resolves, too.
       tensors(P, Value->outputs());
     }
     for (const tensorflow::AssetFileDef &Asset : Meta.asset_file_def())
@@ -224,9 +225,9 @@ bool isLocalCopy(const Graph &G, StringRef Name, StringRef Word) {
   return false;
 }
 
-/// Returns true if \p Name will exist in the written graph. In a program that
-/// is lowered next, a node without a global value loses its name; names of
-/// copies have \p Word.
+/// Returns true if \p Name will exist in the written graph. Lowering moves a
+/// node without a global value from its name to `replica_0/<name>`. \p Word is
+/// the word in names of copies, such as `replica_`.
 bool resolves(const Module &M, StringRef Name, StringRef Word) {
   const Graph &G = M.graph();
   std::optional<Endpoint> E = G.findEndpoint(Name);
@@ -326,7 +327,7 @@ private:
     nested(Where, C.nested_contexts());
   }
 
-  /// Checks that the tensors of a context exist, also for outside tensors.
+  /// Checks that the tensors of a context exist, tensors from outside included.
   void values(StringRef Where, const tensorflow::ValuesDef &V) {
     for (const std::string &Name : V.values())
       if (!V.external_values().contains(Name))
@@ -361,7 +362,7 @@ private:
     std::string Where = formatv("collection '{0}'", Key);
     for (const std::string &Name : C.node_list().value())
       named(Where, "a name", Name);
-    // TensorFlow keeps the bytes of these as they are.
+    // TensorFlow does not parse the bytes of these collections.
     bool IsKept = Key == "concatenated_variables" ||
                   Key == "trainable_resource_variables";
     if (Key == "unbound_inputs" && C.has_bytes_list())
@@ -425,7 +426,7 @@ void dropDangling(Module &M) {
     }).run();
     return All;
   };
-  // Each entry is checked in a message of its own.
+  // Each entry is checked in a separate message.
   tensorflow::MetaGraphDef Left = *M.metaGraph();
   if (Left.has_saver_def()) {
     tensorflow::MetaGraphDef Part;

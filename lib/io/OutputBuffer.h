@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Nodes are rendered in place, into room of a known size, and the sink gets
-// pieces that are worth a system call.
+// A buffer of output bytes. A writer renders each node in place, into space of
+// known size. The sink receives pieces that are large enough for a system call.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,10 +19,10 @@ namespace graft {
 
 class OutputBuffer {
 public:
-  /// Fits into the second level of cache beside the input.
+  /// The default capacity: it fits into the L2 cache beside the input.
   static constexpr size_t Capacity = 256 << 10;
-  /// For threads that take turns: waking a thread costs as much as rendering
-  /// some ten thousand bytes.
+  /// The capacity for threads that take turns. It is larger, because waking a
+  /// thread costs as much as rendering some ten thousand bytes.
   static constexpr size_t SharedCapacity = 1 << 20;
 
   /// \p Size must be at least Capacity.
@@ -30,14 +30,14 @@ public:
       : Sink(Sink), Buffer(new char[Size]), End(Buffer.get() + Size),
         At(Buffer.get()) {}
 
-  /// Returns room for \p Size bytes, at most Capacity, in one piece. Earlier
-  /// bytes may be flushed, but stay in place until the room is written to.
+  /// Returns contiguous space for \p Size bytes, at most Capacity. May flush
+  /// earlier bytes, which stay in place until the space is written to.
   char *room(size_t Size) {
     if (static_cast<size_t>(End - At) < Size)
       flush();
     return At;
   }
-  /// Says how far the room was filled.
+  /// Ends the writing into room(): \p To is the end of the written bytes.
   void filledTo(char *To) { At = To; }
 
   /// Appends any number of bytes.

@@ -2,10 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// One thread runs one loop, which waits for signals, pipes and clocks. Each
-// process leads a group. A descendant whose parent has ended becomes a child of
-// the launcher, a subreaper, which ends it with the rest. If the launcher
-// itself is killed the system kills the processes, but not their children.
+// One thread runs one loop, which waits for signals, pipes and timeouts. Each
+// process leads a process group. The launcher is a subreaper: a descendant
+// whose parent has ended becomes a child of the launcher, which ends it with
+// the rest. If the launcher is killed, the system kills the processes, not
+// their children.
 //
 //===----------------------------------------------------------------------===//
 
@@ -265,8 +266,8 @@ void Launcher::readSignals() {
       Interrupted = true;
       end(128 + Signal);
     } else if (Clock::now() - EndingSince > seconds(0.5)) {
-      // A second signal: kill at once. An earlier one may be the first, sent
-      // twice.
+      // A second signal: kill at once. Within half a second after the first
+      // signal, it may be the same signal, sent twice.
       Interrupted = true;
       KillAt = Clock::now();
     }

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Shows the lines of several processes, each after the name of its task.
-// Nothing here waits for a reader: text that cannot be written yet is queued.
-// While much is queued no more is read, so that the processes wait.
+// Writing never blocks: text that cannot be written yet is queued. While the
+// queue is long, no more text is read, so that the processes wait.
 //
 //===----------------------------------------------------------------------===//
 

@@ -19,7 +19,7 @@
 namespace graft {
 
 enum class NoRows : uint8_t {
-  Right,      ///< Nothing is known to be wrong.
+  Right,      ///< No fault is known.
   Unwritten,  ///< A result without a row axis is uninitialized memory.
   NotANumber, ///< A result without a row axis has NaNs.
   Fails,      ///< The kernel fails, also where all results have rows.

@@ -60,7 +60,7 @@ bool isVariableOp(llvm::StringRef Op);
 /// One input or output of an op (OpDef.ArgDef).
 struct ArgDef {
   const char *Name;
-  uint8_t Type;             ///< DataType, or 0: see the attrs below.
+  uint8_t Type;             ///< DataType; 0: an attribute has the type.
   const char *TypeAttr;     ///< Attr that holds the type, or "".
   const char *NumberAttr;   ///< Attr that holds a repeat count, or "".
   const char *TypeListAttr; ///< Attr that holds a list of types, or "".

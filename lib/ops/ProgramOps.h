@@ -22,7 +22,7 @@ inline constexpr llvm::StringLiteral ScaleOp = "_Scale";
 /// Lists the devices of the replicas.
 inline constexpr llvm::StringLiteral MeshOp = "_GraftMesh";
 
-/// Returns true if \p Op is one of these, and not an op of the input.
+/// Returns true if \p Op is an op of graft's replicated program.
 inline bool isProgramOp(llvm::StringRef Op) {
   return Op == ToReplicasOp || Op == FromReplicasOp || Op == ReduceOp ||
          Op == GatherOp || Op == ScaleOp || Op == MeshOp;

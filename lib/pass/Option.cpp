@@ -64,7 +64,7 @@ std::string readList(StringRef Text, char Separator,
 }
 
 //===----------------------------------------------------------------------===//
-// Options together
+// The options of a pass
 //===----------------------------------------------------------------------===//
 
 OptionBase::OptionBase(PassOptions &Of, const char *Name, std::string Help)

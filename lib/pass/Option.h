@@ -34,7 +34,7 @@ class PassOptions;
 
 using Strings = std::vector<std::string>;
 
-/// Returns the number that \p Text, such as "64M", is: at most \p Limit.
+/// Returns the number in \p Text, such as "64M", if it is at most \p Limit.
 std::optional<uint64_t> parseSize(llvm::StringRef Text, uint64_t Limit);
 
 /// The common base of all options.
@@ -54,7 +54,7 @@ public:
     clear();
     return add(Text);
   }
-  /// Sets the value likewise; appends to the values of a list.
+  /// Sets the value like parse(), but appends to the values of a list.
   std::string add(llvm::StringRef Text) {
     Given = true;
     return read(Text);
@@ -63,7 +63,7 @@ public:
   /// The default as text; empty if there is none.
   virtual std::string printDefault() const = 0;
   virtual bool isDefault() const = 0;
-  /// The values, `a|b|c`, of an option that has few; else empty.
+  /// The values, `a|b|c`, of an option with a fixed set of values; else empty.
   virtual llvm::StringRef words() const = 0;
   /// The separator of a list's values; '\0' if the option is no list.
   virtual char separator() const = 0;
@@ -181,7 +181,7 @@ private:
   uint64_t Least, Most;
 };
 
-/// The options of a pass: a base of a struct whose members are its options.
+/// The base of a struct whose members are the options of a pass.
 class PassOptions {
 public:
   /// The options in the order of their declaration.

@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A pass edits a replicated program. Its metadata stand beside its code, once,
-// and the command line, the pipeline parser and docs/Passes.md read them.
+// A pass edits a replicated program. The metadata of a pass are beside its
+// code. The command line, the pipeline parser and docs/Passes.md use these
+// metadata.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,9 +39,9 @@ struct PassInfo {
 class Pass {
 public:
   /// The effect that a pass may have on the graph. A check at the end of a
-  /// pipeline may run while the output is written, because nothing changes any
-  /// more. A pass that normalizes at the start defines the input that checks
-  /// compare with.
+  /// pipeline may run while the output is written, because no later pass edits
+  /// the graph. A pass that normalizes at the start defines the input with
+  /// which checks compare.
   enum class Effect : uint8_t { Edits, Lowers, Checks, Normalises };
 
   virtual ~Pass() = default;
@@ -82,7 +83,7 @@ public:
   OptionsOf Options;
 
 private:
-  // Only the class that is named can be the derived one.
+  // Only Derived can call the constructor, so it must be the derived class.
   PassBase() = default;
   friend Derived;
 };

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The pass manager does for each pass what no pass does itself: it verifies,
-// prints, times, and checks that "unchanged" is true.
+// The pass manager runs passes. Around each pass it verifies and prints the
+// program, measures the time, and checks that the result "unchanged" is true.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ public:
   /// with a caret under the place.
   static llvm::Expected<Pipeline> parse(llvm::StringRef Text,
                                         const PassRegistry &Registry);
-  /// The text that parse() takes; options at their default are left out.
+  /// The text for parse(), without options that have their defaults.
   std::string str() const;
 
   void add(std::unique_ptr<Pass> P) { Passes.push_back(std::move(P)); }
@@ -67,8 +67,8 @@ public:
 
   /// Runs the passes in order and stops at the first failure. Times and
   /// statistics add up over several runs; report() prints them.
-  /// With \p Late, checks after which no pass edits the graph are left for
-  /// runLate(), which may run in another thread while \p M is written.
+  /// With \p Late, does not run the checks after which no pass edits the graph.
+  /// runLate() runs them, maybe in another thread while \p M is written.
   bool run(Module &M, DiagnosticEngine &Diags, const Instrumentation &Show,
            bool Late = false);
   bool runLate(Module &M, DiagnosticEngine &Diags);

@@ -11,9 +11,9 @@
 
 namespace graft {
 
-/// The passes that a pipeline can name, sorted by name. Filled explicitly
-/// (passes/Registry.cpp): no static initializers, so no pass is lost in a
-/// static library.
+/// The passes that a pipeline can name, sorted by name. passes/Registry.cpp
+/// registers each pass explicitly, because a linker may drop the static
+/// initializers of a static library.
 class PassRegistry {
 public:
   struct Entry {

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The pass manager promises to catch passes that fail in silence, break the
-// graph or claim that they changed nothing. `test-edit` does each of these on
-// demand. It is not listed.
+// The pass manager must detect passes that fail without a message, break the
+// graph, or change the graph but return Unchanged. The hidden pass `test-edit`
+// does each of these on demand.
 //
 //===----------------------------------------------------------------------===//
 

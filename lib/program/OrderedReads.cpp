@@ -27,15 +27,15 @@ void orderReads(Graph &G, ArrayRef<OpenRead> Reads) {
 
 namespace {
 
-/// Reads variables again after updates, once for all uses with the same waits.
+/// Reads variables again after updates, once for all uses with equal waits.
 class Rereader {
 public:
   explicit Rereader(Graph &G) : G(G) {}
   void readAgain(const LateUse &Late);
 
 private:
-  /// Returns a name for a new read of \p N. The reads are counted, so that a
-  /// free name need not be searched among many.
+  /// Returns a name for a new read of \p N. The reads are counted, so that no
+  /// search for a free name is needed.
   std::string nameOf(NodeId N) {
     unsigned Is = ++Count[N];
     std::string Name = (G.name(N) + "/late").str();

@@ -20,29 +20,29 @@ namespace graft {
 /// a read. The attribute stays in outputs.
 inline constexpr llvm::StringRef OrderedAttr = "_graft_ordered";
 
-/// A reader of the memory of a variable, and an update that nothing orders with
-/// it.
+/// A node that reads the memory of a variable, and an update of the variable.
+/// No dependency orders the two nodes.
 struct OpenRead {
   NodeId Reader;
   NodeId Update;
 };
 
-/// Makes each update wait for its reader. The input allows several orders, of
-/// which its author sees this one.
+/// Makes each update wait for its reader. The input allows both orders, but its
+/// author sees the read run first.
 void orderReads(Graph &G, llvm::ArrayRef<OpenRead> Reads);
 
-/// A use of the value of a reference variable that comes after an update, and
-/// so has the written value: it can read the variable again.
+/// A use of the value of a reference variable that runs after an update. It
+/// sees the written value, so it can read the variable again.
 struct LateUse {
-  NodeId Var; ///< The variable, or one of several.
+  NodeId Var; ///< The variable, or one of them if several.
   Use Of;
   std::vector<NodeId> Views; ///< From the variable to the use, in order.
   llvm::SmallVector<NodeId, 4> Waits; ///< The nodes that the read has to
                                       ///< follow.
 };
 
-/// Makes each of \p Uses read its variable again. In \p Uses, a use whose user
-/// is a view of another use comes after that use.
+/// Makes each of \p Uses read its variable again. If the user of one use is a
+/// view of another use, the other use must come first.
 void readAgain(Graph &G, llvm::ArrayRef<LateUse> Uses);
 
 /// Returns true if \p Output was made from a graph whose reads were ordered.

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Definitions that an input and a replicated program share: the node that holds
-// the devices, the attributes that graft puts on nodes, and the names that
-// copies are called after.
+// the devices, the attributes that graft puts on nodes, and the names from
+// which names of copies are formed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,14 +20,14 @@
 
 namespace graft {
 
-/// The name that a node has in the input, if its merged value took that name.
+/// The name of a node in the input. Set if its merged value has that name now.
 inline constexpr llvm::StringRef OriginAttr = "_graft_origin";
-/// The slice of a part of a variable: `VARIABLE SHAPE SLICE`, the latter two as
-/// in a checkpoint: `w 10 4 0,5:0,4`. Stays in outputs, where no other node
-/// names the variable.
+/// The slice of one part of a variable: `VARIABLE SHAPE SLICE`, with shape and
+/// slice as in a checkpoint: `w 10 4 0,5:0,4`. Stays in outputs, where no other
+/// node names the variable.
 inline constexpr llvm::StringRef SliceAttr = "_graft_slice";
-/// On splits of feeds: a number that feeds share if they have equally many
-/// rows, as the user says.
+/// On splits of feeds: a group number. The user declares that all feeds of a
+/// group have equally many rows.
 inline constexpr llvm::StringRef RowsAttr = "_graft_rows";
 /// On constants whose batch sizes became per-replica sizes: the value in the
 /// input.
@@ -47,16 +47,15 @@ struct Mesh {
   unsigned replicas() const { return static_cast<unsigned>(Devices.size()); }
 };
 
-/// Returns the mesh of \p G; without devices if \p G is no replicated program.
+/// Returns the mesh of \p G. It is empty if \p G is not a replicated program.
 Mesh readMesh(const Graph &G);
 
-/// Returns true if a gathering collective returns the rows in the order of the
-/// replicas. TensorFlow orders its members by the job, task and number of their
-/// devices.
+/// Returns true if a gather collective over \p Devices returns the rows in
+/// replica order. TensorFlow orders members by job, task and device number.
 bool gathersInOrder(llvm::ArrayRef<std::string> Devices);
 
-/// Returns the device for unreplicated nodes if the first replica is on
-/// \p Device: that device, or its host if it is a TPU.
+/// Returns the device of unreplicated nodes if replica 0 is on \p Device: \p
+/// Device itself, or the host of a TPU.
 std::string hostDevice(llvm::StringRef Device);
 
 /// Returns true if \p N combines the local values of all replicas. It reads
@@ -66,8 +65,7 @@ bool combinesReplicas(const Graph &G, NodeId N);
 /// Adds a take-first merge of \p E, which is equal on all replicas.
 NodeId insertPick(Graph &G, llvm::StringRef Name, Endpoint E, NodeId After);
 
-/// Returns the name that copies of \p N are called after: its name in the
-/// input.
+/// Returns the name of \p N in the input. Names of its copies begin with it.
 llvm::StringRef originName(const Graph &G, NodeId N);
 
 } // namespace graft

@@ -18,7 +18,7 @@ bool isPattern(const Graph &G, StringRef Name) {
 }
 
 std::vector<std::string> tensorsLike(const Graph &G, StringRef Pattern) {
-  // "x:1"; a pattern may have a colon of its own.
+  // Splits "x:1", but not a pattern that has a colon for other reasons.
   auto [Nodes, Port] = Pattern.rsplit(':');
   unsigned Number;
   if (Port.empty() || Port.getAsInteger(10, Number)) {

@@ -14,12 +14,11 @@
 
 namespace graft {
 
-/// Returns true if \p Name is a pattern, and no tensor or operation of \p G.
+/// Returns true if \p Name is a pattern and does not name a node of \p G.
 bool isPattern(const Graph &G, llvm::StringRef Name);
 
-/// Returns the tensors of the input that match \p Pattern, by name and in
-/// order: a pattern of nodes, and `:1` after it for another output than the
-/// first.
+/// Returns the names of tensors of the input that match \p Pattern, in node
+/// order. A pattern of node names may end in an output number: `layer*:1`.
 std::vector<std::string> tensorsLike(const Graph &G, llvm::StringRef Pattern);
 
 /// Returns \p Names, with each pattern replaced by the names that it matches.

@@ -30,8 +30,8 @@ namespace {
 // Nodes and edges
 //===----------------------------------------------------------------------===//
 
-/// Replaces a node that others read by a placeholder, and removes the nodes
-/// that served only its value.
+/// Replaces a node with users by a placeholder, and removes the nodes that only
+/// this node needs.
 class Nodes final : public PartKind {
 public:
   StringRef name() const override { return "nodes"; }
@@ -52,7 +52,7 @@ public:
   }
 };
 
-/// A list of places in a graph; the places that are left out are edited.
+/// Parts that are places in a graph. Leaving out a place means to edit it.
 class Places : public PartKind {
 public:
   using Visitor = function_ref<void(NodeId N, StringRef Key)>;
@@ -296,8 +296,8 @@ private:
   }
 };
 
-/// Nodes of function bodies that no node of the body reads and the function
-/// does not return.
+/// Nodes of function bodies that no other node of the body reads and that are
+/// no result of the function.
 class BodyNodes final : public PartKind {
 public:
   StringRef name() const override { return "nodes of functions"; }

@@ -15,8 +15,8 @@
 
 namespace graft {
 
-/// A kind of parts. Parts are numbered in an order that depends on the graph
-/// alone, and related parts are next to each other.
+/// A kind of parts that can be left out of a graph. The order of parts depends
+/// on the graph alone, and related parts are next to each other.
 class PartKind {
 public:
   virtual ~PartKind() = default;

@@ -72,8 +72,9 @@ void Reducer::say(const PartKind &Kind, size_t Chunk) {
                 << " graphs tried; without " << Chunk << " " << Kind.name();
 }
 
-/// Tries graphs from index \p Next on: each leaves out \p Chunk of the \p Count
-/// parts. If one is interesting it becomes the best, \p Next its index.
+/// Tries graphs from index \p Next on. Each graph leaves out \p Chunk of the
+/// \p Count parts. The first interesting graph becomes the best graph, and
+/// \p Next its index.
 Expected<bool> Reducer::tryWithout(const PartKind &Kind, size_t Chunk,
                                    size_t Chunks, size_t Count, size_t &Next) {
   std::vector<std::string> Made(Chunks);

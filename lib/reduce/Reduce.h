@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Delta debugging (Zeller, Hildebrandt 2002) for one kind of parts after the
-// other. All parts are left out, then halves, then quarters, and so on to
-// single parts; an interesting graph is the one to go on with. Kinds are tried
-// again as long as one of them makes the graph smaller.
+// other. Reduction leaves out all parts, then halves, then quarters, down to
+// single parts. It continues with each interesting graph that it finds, and
+// tries all kinds again as long as one of them makes the graph smaller.
 //
 //===----------------------------------------------------------------------===//
 

@@ -178,8 +178,8 @@ Error Drawing::select(const DrawingOptions &O) {
 }
 
 /// Returns the key of the box of \p N: its replica from 1 on, or 0, and its
-/// scope. A node that is in fewer scopes has a box of its own, with its name as
-/// the key.
+/// scope at \p Depth. A node in fewer scopes than \p Depth has its own box,
+/// with its name in the key.
 std::pair<unsigned, StringRef> Drawing::placeOf(NodeId N, size_t Depth) const {
   const DrawnNode &This = Nodes[N];
   StringRef Scope = scopeOf(This.Name, Depth);
@@ -194,8 +194,8 @@ size_t Drawing::countBoxes(size_t Depth) const {
   return Places.size();
 }
 
-/// Leaves out all replicas after replica 1 if a page has no room for all nodes:
-/// their nodes look like those of replica 1.
+/// If not all nodes fit on a page, leaves out all replicas after replica 1,
+/// whose nodes look like the nodes of replica 1.
 void Drawing::leaveOutCopies() {
   if (Drawn.size() <= PageLimit)
     return;

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rows of the tables of docs/Remarks.md, which is compiled in: pages and
-// reports explain a message by the same text.
+// The rows of the tables of docs/Remarks.md, which is compiled in, so that
+// pages and reports explain a message by the same text.
 //
 //===----------------------------------------------------------------------===//
 

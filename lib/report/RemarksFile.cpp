@@ -87,8 +87,8 @@ std::string remarksYaml(const DiagnosticEngine &Diags) {
 // LLVM's YAML
 //===----------------------------------------------------------------------===//
 
-/// Returns the kind of LLVM's remarks for \p D: something was done, was missed
-/// or failed, or is an analysis that explains the others.
+/// Returns the kind of LLVM's remarks for \p D: passed, missed or failed, or an
+/// analysis that explains other remarks.
 static StringRef llvmKind(const Diagnostic &D) {
   if (D.Level == Severity::Error)
     return "Failure";
@@ -140,7 +140,7 @@ std::string remarksOptYaml(const DiagnosticEngine &Diags, StringRef File) {
       OS << "DebugLoc: { File: "
          << llvmYamlString(D.File.empty() ? File : StringRef(D.File))
          << ", Line: " << D.Line << ", Column: " << D.Column << " }\n";
-    // A node takes the place of LLVM's function.
+    // LLVM's field for a function contains the node.
     OS << "Function: "
        << llvmYamlString(D.Node.empty() ? "(graph)" : StringRef(D.Node))
        << '\n';

@@ -123,7 +123,7 @@ void Apply::write(NodeId Var, const VariableStrategy &V) {
   }
   if (Diags.wantsRemarks())
     explain(Var, V);
-  // Warns without --remarks as well: the user asked for something else.
+  // Warns even without --remarks, because the user asked for another strategy.
   auto IsLoose = [](const Synchronizer &S) {
     return S.Kind == Synchronizer::PS && (!S.Sync || S.Staleness != 0);
   };

@@ -20,7 +20,7 @@ Synchronizer defaultSynchronizer(const StrategyRecord &Record,
 
 /// Writes the strategies of \p Record to the variables of \p G. A slot, a
 /// variable of the same shape that an op updates together with another, follows
-/// that variable unless the record has an entry of it. All other variables have
+/// that variable unless the record has an entry for it. All other variables get
 /// \p Default. A variable that has a policy keeps it. Errors name \p Source and
 /// the entry. Returns false and writes nothing after an error.
 bool applyRecord(Graph &G, const VariableIndex &Vars,

@@ -50,9 +50,9 @@ std::vector<NodeId> fedSizes(const Graph &G) {
   return Found;
 }
 
-/// Finds numbers that are computed from numbers and that \p Dims infers to be
-/// batch sizes: the product of a static shape, as boolean_mask computes it. No
-/// constant holds the size, so no constant can be divided.
+/// Finds nodes that compute a batch size, as \p Dims infers it, from constants:
+/// the product of a static shape, as in boolean_mask. No constant holds the
+/// size, so no constant can be divided.
 static std::vector<NodeId> computedSizes(const Graph &G,
                                          const DimAnalysis &Dims) {
   std::vector<NodeId> Found;
@@ -79,7 +79,7 @@ static std::vector<NodeId> computedSizes(const Graph &G,
   return Found;
 }
 
-/// Has readers that use \p Feed as a size read a share of it.
+/// Adds the share of \p Feed for readers that use \p Feed as a size.
 NodeId FedSizes::insert(NodeId Feed) {
   AttrRun Attrs;
   Attrs.type("T", G.outputType(Feed, 0)).integer(PowerAttr, -1);

@@ -2,28 +2,28 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A feed may hold the number of rows of the batch. Each replica then reads its
-// share of it, so that tensors of this size are as long as its shard:
+// A feed may hold the batch size. Each replica then reads the feed divided by
+// N, its share, so that tensors of this size have the row count of its shard:
 //
 //     n = Placeholder() shape=[]      n = Placeholder() shape=[]
 //     s = Pack(n, 4)             →    n/share = _Scale*(n) power=-1
 //     z = Fill(s, 0)                  s = Pack*(n/share, 4)
 //                                     z = Fill*(s, 0)
 //
-// If an op needs as many rows as the batch has, the feed is the batch size. If
-// the op might instead repeat a tensor for all rows, the feed is taken for the
-// batch size if its share then is the size of a shard.
+// If an op requires the row count of the batch, the feed is the batch size. If
+// the op might broadcast a tensor instead, the feed is assumed to be the batch
+// size when its share can be inferred as the size of a shard.
 //
-// A number that is no multiple of the replicas has no share: the 1 of a tensor
-// that is repeated after all, or the 13 of a run that only generates. So
-// readers of a share wait for an assertion, whose message explains this:
+// A feed that N does not divide has no share: 1 for a tensor that is broadcast
+// after all, or 13 in a run that only generates samples. So readers of a share
+// wait for an assertion, whose message explains the error:
 //
 //     n/share/assert = Assert*(Equal(FloorMod(n, N), 0), message)
 //     n/share/gate   = NoOp*(^n/share/assert)
 //     n/share        = _Scale*(n, ^n/share/gate) power=-1
 //
-// A number that is computed from constants, none of them the batch size, has a
-// share likewise: the product of a static shape, as in boolean_mask.
+// A batch size that is computed from other constants also gets a share: the
+// product of a static shape, as in boolean_mask.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,13 +47,13 @@ public:
   /// \p Fed is the result of fedSizes().
   FedSizes(Graph &G, llvm::ArrayRef<NodeId> Fed) : G(G), Fed(Fed) {}
 
-  /// Gives replicas their shares of feeds that are batch sizes, where these are
-  /// read as sizes. Returns the nodes that compute the shares. Keeps \p Dims up
-  /// to date with \p G. A remark for each feed says how many rows have to be
-  /// fed.
+  /// Adds a share for each feed that is a batch size, and redirects readers
+  /// that use the feed as a size. Returns the shares. Keeps \p Dims up to date
+  /// with \p G. A remark for each feed states the row count that users must
+  /// feed.
   std::vector<NodeId> share(std::unique_ptr<DimAnalysis> &Dims,
                             const DimOptions &Options, DiagnosticEngine &Diags);
-  /// Has \p Shares wait for assertions that \p Replicas divides their feeds.
+  /// Makes \p Shares wait for assertions that \p Replicas divides their feeds.
   void check(llvm::ArrayRef<NodeId> Shares, unsigned Replicas);
 
 private:

@@ -226,8 +226,8 @@ bool Fetches::beginsGradient(Endpoint E) const {
   });
 }
 
-/// Finds the nodes at which the batch size was lost: values and shapes are
-/// unknown, and they met tensors that all replicas read.
+/// Finds the nodes at which inference lost the batch size: type and shape are
+/// unknown, and an operand is replicated.
 std::vector<bool> Fetches::findLost() const {
   std::vector<bool> Lost(G.size());
   if (!hasStaticBatch())
@@ -277,9 +277,9 @@ void Fetches::addSinks() {
     if (G.anyUse(N, [&](Use U) {
           return G.isData(U) && G.isPerReplica(U.User) && !readsSize(U);
         })) {
-      // A fetch of the variable, as by a VariableDef, means all copies. Users
-      // also fetch scalars over all rows, such as a loss to which a penalty is
-      // added. Merging one costs nothing unless it is fetched.
+      // A fetch of a variable's read must aggregate all copies. Users also
+      // fetch scalars over all rows, such as a loss to which a penalty is
+      // added. The merge of such a scalar costs nothing unless it is fetched.
       if ((readsState(N) && Aggregates) ||
           (sumsUpBatch({N, 0}) && Facts.Dims.numOutputs(N) == 1 &&
            G.outputType(N, 0) != DT_VARIANT))
@@ -327,21 +327,21 @@ Fetches::unrelated(ArrayRef<std::string> Names) const {
 }
 
 /// Returns true if \p E, which no replica reads, is a result to be merged. A
-/// value without a known type is not: it loses its name, and a user who asks
-/// for it gets a message.
+/// value of unknown type is not merged: it loses its name, and a user who
+/// fetches it gets a message.
 bool Fetches::isResult(Endpoint E) const {
   ReplicationType Number = Facts.Types.number(E);
   return (isWorthPicking(E.Node) || !Number.isTrue()) &&
          G.outputType(E) != DT_VARIANT &&
          (!Number.isVarying() || Facts.Types.isByPolicy(Number) ||
           Facts.Types.blocks(E) != 0 ||
-          // Sizes that other nodes read are too many.
+          // Too many sizes are read by other nodes to merge them all.
           (hasWholeSizes(Facts, E) &&
            !G.anyUse(E.Node, [&](Use U) { return G.isData(U); })));
 }
 
-/// Returns true if the merged value of \p E can take its name: it is proved,
-/// holds rows or terms, and is no size. An op with more than two outputs splits
+/// Returns true if the merge of \p E can take its name: the value is proved,
+/// sharded or partial, and not a size. An op with more than two outputs splits
 /// a value into parts, which users do not fetch.
 bool Fetches::hasValue(Endpoint E) const {
   NodeId N = E.Node;
@@ -361,9 +361,9 @@ bool Fetches::hasValue(Endpoint E) const {
          Facts.Dims.shape(E);
 }
 
-/// Names \p N, and its second output if it has as many axes: a fetch of the
-/// errors of examples does not wait for their gradient, which is larger.
-/// Returns the number of new names.
+/// Adds \p N, and its second output if it has as many axes. A fetch of
+/// per-example errors must not wait for the larger second output, their
+/// gradient. Returns the number of new tensors.
 size_t Fetches::addValues(NodeId N) {
   if (!hasValue({N, 0}))
     return 0;
@@ -374,7 +374,7 @@ size_t Fetches::addValues(NodeId N) {
   return New;
 }
 
-/// The sizes of an example of \p E if there are two or more, all known.
+/// Returns the sizes of an example of \p E if it has two or more, all known.
 std::vector<int64_t> Fetches::exampleSizes(Endpoint E) const {
   auto Shape = Facts.Dims.shape(E);
   if (!Shape || Shape->size() < 3)
@@ -387,16 +387,16 @@ std::vector<int64_t> Fetches::exampleSizes(Endpoint E) const {
              : std::vector<int64_t>();
 }
 
-/// Returns true if \p N has a vector for each example, or examples of the size
-/// of a fed one. Examples: the state of a recurrence, an embedding, the output
-/// of a layer; a picture that a generator makes.
+/// Returns true if \p N computes a vector for each example, or examples of the
+/// size of a fed example. Such values are the state of a recurrence, an
+/// embedding, the output of a layer, or a picture that a generator makes.
 bool Fetches::mayBeState(NodeId N) const {
   auto Shape = Facts.Dims.shape({N, 0});
   return Shape && (Shape->size() <= 2 || FedSizes.count(exampleSizes({N, 0})));
 }
 
-/// Returns true if only gradients use \p Op. The gradient of a convolution's
-/// input does not count: it is also a transposed convolution.
+/// Returns true if only gradients use \p Op. Excludes the gradient op of a
+/// convolution's input, because it also computes transposed convolutions.
 static bool isGradientOp(StringRef Op) {
   return Op == op::BroadcastGradientArgs || Op == op::ConcatOffset ||
          Op.ends_with("Grad") || Op.contains("GradV") ||
@@ -456,7 +456,7 @@ void Fetches::addForward() {
       std::min<size_t>(MostNames, LeastNames + G.size() / NodesForName);
   size_t Left = Most, LeftLast = Most / 4;
   size_t LeftAfter = MostNames;
-  // First names values after the last weight, then the next values before it.
+  // First adds values after the last weight, then the next values before it.
   std::vector<NodeId> Work, Before;
   BitVector Reached(G.size());
   for (NodeId N : Facts.Order)

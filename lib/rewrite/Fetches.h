@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds the tensors of a program that a user may fetch, so that their names
-// must stand for the global value: tensors that the user names, results that no
-// node reads, and values that lead to a loss.
+// Finds the tensors of a program that a user may fetch. Their names must refer
+// to the global value. They are tensors that the user names, results that no
+// node reads, and values from which a loss is computed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,32 +37,34 @@ bool hasNoAggregate(const Graph &G, const ProgramFacts &Facts, Endpoint E);
 
 class Fetches {
 public:
-  /// With \p Picks, numbers that are equal on all replicas count as well.
+  /// With \p Picks, also finds scalars that are equal on all replicas.
   Fetches(const Graph &G, const ProgramFacts &Facts, bool Picks);
 
   /// Adds tensors of collections and signatures, initial values, and \p Names.
   /// Returns false after an error.
   bool addNamed(const Module &M, llvm::ArrayRef<std::string> Names,
                 DiagnosticEngine &Diags);
-  /// Adds results that nothing reads, or only unreplicated ops read, and
-  /// scalars that sum up the batch.
+  /// Adds results that no replica reads, and scalars that are reduced over the
+  /// batch.
   void addSinks();
-  /// Adds proved values that lead to a loss, because training programs fetch
-  /// them. A loss is a scalar over the batch, or the errors of examples at
-  /// which a gradient begins. Values after the last variable are all named
-  /// (predictions, errors of examples). Before it, vectors of examples and
-  /// examples of the size of a feed's are named, nearest to a loss first, while
-  /// the output grows little. A value that only has the batch size (the zero
-  /// state of a recurrent network) is fed as often as it is fetched, and users
-  /// do not read it merged: it gets no name.
+  /// Adds proved values from which a loss is computed, because training
+  /// programs fetch them. A loss is a scalar over the batch, or a vector of
+  /// per-example errors at which a gradient begins. All values between the last
+  /// variable and the loss are added: predictions, per-example errors. Earlier
+  /// values are added if they are vectors per example or examples of the size
+  /// of a feed's, nearest to a loss first, while the output grows little.
+  /// A value that depends only on the batch size, such as the zero state of a
+  /// recurrent network, is not added: users feed it as often as they fetch it,
+  /// and do not need it merged.
   void addForward();
 
-  /// Finds nodes that \p Names names and results that no node reads whose type
-  /// is unknown, each with the origin of that type.
+  /// Returns nodes of unknown type, each with the origin of that type.
+  /// Considers nodes that \p Names contains and nodes whose results no node
+  /// reads.
   std::vector<std::pair<NodeId, NodeId>>
   unrelated(llvm::ArrayRef<std::string> Names) const;
 
-  /// The tensors found; true if the user named the tensor itself, not a
+  /// Returns the tensors found. True: the user named the tensor without a
   /// pattern.
   const std::map<std::pair<NodeId, uint32_t>, bool> &tensors() const {
     return Found;

@@ -45,8 +45,8 @@ void restoreSizes(Graph &G, NodeId N) {
 }
 
 /// Updates the local sizes in the constant \p N after nodes became
-/// unreplicated: a size that was per-replica only through such a node is global
-/// again. Returns false if \p N already holds the right sizes.
+/// unreplicated. A size that was per-replica only because of such a node is
+/// global again. Returns false if \p N already holds the right sizes.
 bool updateSizes(Graph &G, NodeId N, const DimAnalysis &Dims,
                  unsigned Replicas) {
   auto Original = G.attr(N, OriginalAttr);
@@ -92,8 +92,8 @@ bool updateSizes(Graph &G, const ProgramFacts &Facts) {
 }
 
 /// Removes `_output_shapes` that contradict local shapes: rows that are now
-/// split from an unreplicated node are per-replica. TensorFlow compares the
-/// two.
+/// split from an unreplicated node are per-replica. TensorFlow checks that both
+/// agree.
 void dropStaleShapes(Graph &G, const ProgramFacts &Facts) {
   auto IsStale = [&](const ShapeValue &Told, ArrayRef<DimId> Sizes) {
     if (Told.UnknownRank || Told.Dims.size() != Sizes.size())
@@ -134,9 +134,9 @@ bool dropStaleMerges(Graph &G, const ProgramFacts &Facts) {
   return Any;
 }
 
-/// Returns true if sync-batch-norm gave statistics to \p N, a fused batch norm
-/// or its gradient. Its results then differ from those of the node of that name
-/// in the input.
+/// Returns true if sync-batch-norm passes statistics to \p N, a fused batch
+/// norm or its gradient. Its results then differ from the results of the
+/// input's node of that name.
 bool takesStatistics(const Graph &G, NodeId N) {
   return G.opName(N).starts_with(op::FusedBatchNorm) &&
          G.boolAttr(N, "is_training") == false && G.node(N).NumData > 4 &&
@@ -144,7 +144,7 @@ bool takesStatistics(const Graph &G, NodeId N) {
 }
 
 /// Renames \p N and returns its old name: in the output, a name of the input
-/// must stand for the value that it has in the input, or not exist.
+/// must refer to the value that it has in the input, or not exist.
 std::string takeName(Graph &G, NodeId N) {
   std::string Name = G.name(N).str();
   G.setStringAttr(N, OriginAttr, Name);
@@ -235,7 +235,7 @@ Endpoint OnceRewriter::whole(NodeId User, Endpoint E) {
   const Node &From = G.node(E.Node);
   if (From.Kind == Inserted::Split)
     return splitSource(G, E.Node, E.Port);
-  // The seed without the offset of a replica draws the single-device sample.
+  // Without the replica's offset, the seed yields the single-device sample.
   if (From.Kind == Inserted::Definition && G.isOp(E.Node, op::AddV2) &&
       isSeededDraw(G.opName(User)))
     return G.input(E.Node, 0);
@@ -252,7 +252,7 @@ Endpoint OnceRewriter::whole(NodeId User, Endpoint E) {
     return It->second = insertSizes(G, E, *Powers, originName(G, E.Node));
   if (Type.Symbolic)
     Type = Types.number(E);
-  // An earlier iteration may have merged it.
+  // An earlier iteration may have merged this tensor.
   if (auto Before = merged(E, Type))
     return It->second = *Before;
   return It->second =
@@ -299,7 +299,7 @@ void OnceRewriter::dropUnused(NodeId N) {
     G.remove(N);
 }
 
-/// Restores the name of a feed that had gone to its merged value.
+/// Restores the name of a feed if its merged value has that name.
 void OnceRewriter::takeNameBack(NodeId N) {
   auto Origin = G.stringAttr(N, OriginAttr);
   if (!Origin || !(G.node(N).Flags & NF_LocalName) || G.find(*Origin) != NoNode)
@@ -314,7 +314,7 @@ void OnceRewriter::takeNameBack(NodeId N) {
 void OnceRewriter::run() {
   std::vector<Edge> In, Out;
   StringSet<> Gone;
-  // An unreplicated loop has the rows of all replicas.
+  // An unreplicated loop has the rows of all replicas: no need to share.
   dropLoops(G, Loops,
             [&](const SharedLoop &Its) { return IsKept[Its.Decided.User]; });
   std::vector<NodeId> Nodes = Types.kept().Nodes;
@@ -352,7 +352,7 @@ void OnceRewriter::run() {
   G.markModified();
 }
 
-/// Returns true if \p Op may begin a recurrence with a state that it reads.
+/// Returns true if \p Op may read the initial state of a recurrence.
 bool beginsWith(StringRef Op) {
   return StringSwitch<bool>(Op)
       .Cases(op::Enter, op::RefEnter, op::While, op::StatelessWhile, true)
@@ -399,9 +399,9 @@ std::vector<bool> ofVariables(const Graph &G, const ProgramFacts &Facts) {
   return Result;
 }
 
-/// Returns true if \p Zeros meet rows that were concatenated on each replica.
-/// Zeros fit that concatenation order, but a tensor that users feed for the
-/// whole batch has another order.
+/// Returns true if an op combines \p Zeros with rows that were concatenated on
+/// each replica. Zeros are right in any concatenation order, but a tensor that
+/// users feed for the whole batch is not.
 static bool meetsJoinedRows(const Graph &G, const ProgramFacts &Facts,
                             NodeId Zeros) {
   SmallVector<NodeId, 8> Work{Zeros};
@@ -419,11 +419,11 @@ static bool meetsJoinedRows(const Graph &G, const ProgramFacts &Facts,
   return Meets;
 }
 
-/// Finds tensors with a row for each example that users feed with values that
-/// the graph does not compute. First, zeros that begin recurrences: arithmetic
-/// with zeros is only useful if users feed another state, such as the last one
-/// of the previous step. Second, vectors at which a gradient stops although
-/// they are computed from variables: an action that was taken before.
+/// Finds computed tensors with a row for each example that users replace by
+/// feeds. First, zeros that begin recurrences: arithmetic with zeros is only
+/// useful if users feed another state, such as the last one of the previous
+/// step. Second, vectors at which a gradient stops although they are computed
+/// from variables: users feed an earlier action.
 std::vector<NodeId> fedTensors(const Graph &G, const ProgramFacts &Facts) {
   std::vector<NodeId> Found;
   enum : uint8_t { Other, Fills, Stops };
@@ -496,7 +496,7 @@ bool mayBeUnrelated(const Graph &G, const ProgramFacts &Facts,
   return false;
 }
 
-/// The nodes of the tensors that \p Fetched names.
+/// Returns the nodes of the tensors \p Fetched.
 std::vector<NodeId> wantedNodes(const Graph &G, ArrayRef<std::string> Fetched) {
   std::vector<NodeId> Wanted;
   std::unique_ptr<LoopInfo> Loops;
@@ -550,9 +550,9 @@ private:
 };
 
 /// Gathers rows for ops whose output has as many rows as they gather, such as
-/// Unique, which returns an index for each row. Before that, the inferred size
-/// of the output is that of a shard, so it agrees with other shards by mistake.
-/// Returns true if there was such a node.
+/// Unique, which returns an index for each row. Without the gather, the
+/// inferred size of the output would be the size of a shard and wrongly match
+/// other shards. Returns true if there was such a node.
 bool OnceFinder::gatherRows(const ProgramFacts &Facts) {
   auto GivesRows = [&](NodeId N) {
     return any_of(seq(0u, Facts.Dims.numOutputs(N)), [&](uint32_t Port) {
@@ -566,14 +566,14 @@ bool OnceFinder::gatherRows(const ProgramFacts &Facts) {
         return IsGather(D) && GivesRows(D.User);
       }))
     return false;
-  // A reader that gathers rows itself and reads the output has all rows too.
+  // Gathers for all demands: readers of such an output may gather rows, too.
   Gather(Facts);
   G.markModified();
   return true;
 }
 
 /// Makes nodes of unknown type unreplicated until no more are found. Each
-/// iteration changes sizes, and may so reveal other nodes.
+/// iteration changes sizes, which may reveal more such nodes.
 void OnceFinder::settle() {
   static constexpr unsigned MaxTurns = 32;
   for (; Turn < MaxTurns; ++Turn) {
@@ -621,7 +621,7 @@ void OnceFinder::settle() {
   }
 }
 
-/// The connected components of \p Nodes, each in node order.
+/// Returns the connected components of \p Nodes, each in node order.
 std::vector<std::vector<NodeId>> partsOf(const Graph &G,
                                          ArrayRef<NodeId> Nodes) {
   EquivalenceClasses<NodeId> Classes;
@@ -673,8 +673,8 @@ bool OnceFinder::fix(const ProgramFacts &Facts, ArrayRef<NodeId> Moved,
   return Fixed.size() != Before;
 }
 
-/// Moves the border of the unreplicated nodes to where less is sent. A node
-/// stays if it would make other nodes unreplicated, whose cost was not counted.
+/// Moves the border of unreplicated nodes so that fewer bytes are sent. A node
+/// stays if it would make other nodes unreplicated: their cost was not counted.
 void OnceFinder::moveCut() {
   static constexpr unsigned MaxTries = 8;
   DenseSet<NodeId> Fixed;

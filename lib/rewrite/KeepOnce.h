@@ -25,16 +25,15 @@ namespace graft {
 
 struct KeptOnce {
   bool Any = false;
-  /// The origins of unknown types, by name, and why they are unknown.
+  /// Names of origins of unknown types, and why the types are unknown.
   std::vector<std::pair<std::string, std::string>> Causes;
 };
 
-/// Makes unproved nodes of \p M unreplicated as far as possible, and tensors
-/// that users feed instead of computing them. \p Fetched are names of tensors
-/// whose value is wanted; \p LocalBatchNorm is as in KeepOptions. Undoes those
-/// of \p Loops that become unreplicated. \p Gather gathers the rows of all
-/// replicas for the nodes that demand them, if their output sizes change by
-/// that.
+/// Makes unproved nodes of \p M unreplicated as far as possible, and computed
+/// tensors that users replace by feeds. \p Fetched has the names of fetched
+/// tensors. \p LocalBatchNorm is as in KeepOptions. Undoes \p Loops that become
+/// unreplicated. \p Gather gathers the rows of all replicas for nodes that
+/// demand them. It is called if that changes the output sizes of such a node.
 KeptOnce keepOnce(Module &M, llvm::ArrayRef<std::string> Fetched,
                   bool LocalBatchNorm, std::vector<SharedLoop> Loops,
                   llvm::function_ref<void(const ProgramFacts &)> Gather,

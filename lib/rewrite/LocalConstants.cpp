@@ -143,7 +143,7 @@ std::string LocalConstants::otherAxis(Endpoint Feed) const {
   return "";
 }
 
-/// Returns true if the sizes of the batch allow to split it.
+/// Returns true if the batch sizes allow a split of the batch.
 bool LocalConstants::checkSizes(ArrayRef<NodeId> Splits) {
   SmallVector<std::pair<NodeId, int64_t>, 4> Known;
   for (NodeId N : Splits)
@@ -159,8 +159,8 @@ bool LocalConstants::checkSizes(ArrayRef<NodeId> Splits) {
           formatv("a batch of {0} rows is not divisible by {1} replicas{2}",
                   Rows, Replicas, otherAxis(G.input(N, 0)))
               .str());
-      // A single number is the batch size. If there are several, as before and
-      // behind a reshape, none is known to be it.
+      // If all feeds have this row count, it is the batch size. If they have
+      // several, as before and after a reshape, the batch size is unknown.
       if (any_of(Known, [Rows = Rows](auto &Of) { return Of.second != Rows; }))
         D.Id = "unproved";
       return false;
@@ -175,8 +175,7 @@ bool LocalConstants::checkSizes(ArrayRef<NodeId> Splits) {
                  Dims.describe(C.A) + " and " + Dims.describe(C.B) +
                  "): it is not clear which of them is the batch size; name the "
                  "feeds with --feed")
-      // A user cannot avoid this by another batch size: one device runs the
-      // step.
+      // No other batch size avoids the conflict, so one device runs the step.
       .Id = "unproved";
   return false;
 }

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // In a graph with a static batch, constants hold the batch size or have a row
-// for each example. Each replica gets the constants of its own shard:
+// for each example. Each replica gets the constants of its shard:
 //
 //     s = Const() [8, 4]              s = Const*() [2, 4]
 //     r = Reshape(x, s)          →    r = Reshape(x, s)
@@ -20,11 +20,11 @@
 
 namespace graft {
 
-/// Returns true if constants may hold the row count of the operands of
-/// \p Splits: a feed has a static row count, or a shape without -1 or an
-/// attribute states one. Or an op creates or cuts out that many rows, or
-/// contracts a constant with rows. (Other such constants are rare; the
-/// certificate then refuses the program.)
+/// Returns true if constants may hold the row count of the operands of \p
+/// Splits. This is so if a feed, an attribute or a shape without -1 has a
+/// static row count, or if an op creates or slices that many rows, or contracts
+/// a constant with rows. (The certificate refuses programs with other such
+/// constants.)
 bool mayHoldRows(const Graph &G, llvm::ArrayRef<NodeId> Splits);
 
 class LocalConstants {
@@ -39,9 +39,9 @@ public:
   /// false after an error.
   bool run(llvm::ArrayRef<NodeId> Order, llvm::ArrayRef<NodeId> Splits);
 
-  /// Constants with an own value on each replica.
+  /// Constants whose local value differs from the global value.
   llvm::ArrayRef<NodeId> local() const { return Local; }
-  /// Returns true if some batch sizes are numbers.
+  /// Returns true if some batch sizes are static.
   bool isStatic() const { return Static; }
 
 private:

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The nodes that decide an iteration are found backwards from LoopCond, in the
-// loop and those around it. Only those that depend on rows are computed again:
-// the others, such as a counter, agree once all replicas run as many
-// iterations.
+// A backward walk from LoopCond finds the nodes that decide an iteration, in
+// the loop and in the loops around it. Only nodes that depend on rows are
+// repeated. Other nodes, such as a counter, are equal if all replicas run as
+// many iterations.
 //
 //===----------------------------------------------------------------------===//
 
@@ -70,7 +70,7 @@ std::vector<Use> decisions(const Graph &G, const ProgramFacts &Facts,
   return Found;
 }
 
-/// Returns true if \p Op does no work.
+/// Returns true if \p Op only moves or forwards data.
 bool movesOnly(StringRef Op) {
   return isLocalHandleOp(Op) ||
          StringSwitch<bool>(Op)
@@ -82,7 +82,7 @@ bool movesOnly(StringRef Op) {
 
 using JoinedRows = DenseMap<std::pair<NodeId, uint32_t>, Endpoint>;
 
-/// Shares the conditions of one loop and of those inside and around it.
+/// Shares the conditions of one loop and of the loops inside and around it.
 class Sharer {
 public:
   Sharer(Graph &G, const ProgramFacts &Facts, const LoopInfo &Loops,
@@ -114,7 +114,7 @@ private:
   const LoopInfo &Loops;
   ArrayRef<NodeId> Nest;
   DenseSet<NodeId> OfRows;        ///< Nodes that depend on rows.
-  DenseSet<NodeId> Others;        ///< Those that other nodes need, too.
+  DenseSet<NodeId> Others;        ///< Nodes of OfRows with other users.
   DenseMap<NodeId, NodeId> Again; ///< By node: its inserted repetition.
   JoinedRows &Joined;
 };
@@ -136,7 +136,7 @@ bool Sharer::canJoin(Endpoint E) const {
          Is != DT_RESOURCE && Is != DT_VARIANT && Is != DT_INVALID;
 }
 
-/// Returns true if \p N is a pure function or passes on the value of a loop.
+/// Returns true if \p N is a pure function or forwards a value of a loop.
 bool Sharer::mayRepeat(NodeId N) const {
   const OpDef *Def = G.opDef(N);
   if (!Def || Def->isStateful() || G.node(N).Kind != Inserted::No ||
@@ -187,7 +187,7 @@ bool Sharer::collect(Use Decided) {
          all_of(OfRows, [&](NodeId N) { return mayRepeat(N); });
 }
 
-/// Returns true if work on the rows of all is at most a third of the loop.
+/// Returns true if the repeated work is at most a third of the loop's work.
 bool Sharer::isCheap() const {
   double Rest = 0, Whole = 0;
   for (NodeId N : Nest)
@@ -198,7 +198,7 @@ bool Sharer::isCheap() const {
   return 2 * Whole <= Rest;
 }
 
-/// Finds the nodes of OfRows that other nodes than the decision need, too.
+/// Finds nodes of OfRows whose values nodes other than \p Decided also need.
 void Sharer::findOthers(Use Decided) {
   SmallVector<NodeId, 16> Work;
   Others.clear();
@@ -244,8 +244,8 @@ Endpoint Sharer::joined(Endpoint E, SharedLoop &Its) {
   return Found = {N, 0};
 }
 
-/// Returns the tensor with the rows of all replicas for \p E. A value of the
-/// last iteration that is not repeated yet stays.
+/// Returns the tensor that replaces \p E and has the rows of all replicas.
+/// Keeps a value of the previous iteration whose node is not repeated yet.
 Endpoint Sharer::source(Endpoint E, SharedLoop &Its) {
   if (auto It = Again.find(E.Node); It != Again.end())
     return {It->second, E.Port};
@@ -325,7 +325,7 @@ bool dropLoops(Graph &G, std::vector<SharedLoop> &Loops,
       Gone.push_back(N);
     }
   }
-  // Another loop may read a value that was joined for a removed one.
+  // Another loop may read a value that was gathered for a removed loop.
   for (NodeId N : Gone)
     if (!G.hasUses(N))
       G.remove(N);
@@ -340,7 +340,7 @@ std::vector<SharedLoop> shareLoopConditions(Module &M,
   std::vector<SharedLoop> Result;
   JoinedRows Joined;
   DenseSet<std::pair<NodeId, unsigned>> Tried;
-  // A shared condition gives a type to later values, which may reveal more.
+  // A shared condition may give types to other values in loops: try again.
   for (bool More = true; More;) {
     More = false;
     const ProgramFacts &Facts = programFacts(M);

@@ -5,8 +5,8 @@
 // A decoder runs until all rows have ended: the number of iterations depends on
 // the rows of all replicas, but replicas cannot exchange values inside a loop.
 // So every replica computes the few nodes that decide an iteration on the rows
-// of all replicas, which are joined before the loop. If the rest of the loop
-// reads such a node as well, a node of kind Inserted::Again repeats it:
+// of all replicas, which are gathered before the loop. If the rest of the loop
+// also reads such a node, a node of kind Inserted::Again repeats it:
 //
 //     f = Merge*(Enter*(ended), NextIteration*(g))
 //     g = Or*(f, GreaterEqual*(time, Enter*(length)))
@@ -30,7 +30,7 @@ namespace graft {
 
 struct ProgramFacts;
 
-/// A loop whose decision is computed from the rows of all replicas.
+/// A loop whose condition or branch is computed from the rows of all replicas.
 struct SharedLoop {
   struct Edge {
     NodeId User;
@@ -38,19 +38,19 @@ struct SharedLoop {
     Endpoint Was;
   };
   NodeId Nest;                  ///< The first node of the loop.
-  Use Decided;                  ///< The operand that decides.
+  Use Decided;                  ///< The condition or branch operand.
   std::vector<Edge> Edges;      ///< Edges that were redirected.
   std::vector<NodeId> Inserted; ///< In order.
-  std::vector<NodeId> Joined;   ///< Nodes with the rows of all.
+  std::vector<NodeId> Joined;   ///< Nodes with all rows.
 };
 
-/// Has the replicas run as many iterations of each loop as the single device,
-/// and take the same branches in it. Skips loops if the deciding nodes are more
-/// than a third of the loop, or if types do not prove the result.
+/// Makes replicas run as many iterations of each loop as the single device, and
+/// take the same branches in it. Skips a loop if the repeated work is more than
+/// a third of the loop's, or if types do not prove the result.
 std::vector<SharedLoop> shareLoopConditions(Module &M, DiagnosticEngine &Diags);
 
-/// Undoes and forgets each loop for which \p IsGone returns true for one of
-/// \p Loops. Returns true if there was any.
+/// Undoes and removes all entries of a loop in \p Loops if \p IsGone returns
+/// true for one of its entries. Returns true if it removed any.
 bool dropLoops(Graph &G, std::vector<SharedLoop> &Loops,
                llvm::function_ref<bool(const SharedLoop &)> IsGone);
 

@@ -11,10 +11,9 @@
 
 namespace graft {
 
-/// Adds nodes that combine the local values of \p E, of type \p Type, to the
-/// global value (of Varying, that of replica 0). Their names begin with
-/// \p Base. With \p Picked, a node is written also for a value that is equal on
-/// all replicas.
+/// Adds nodes that combine the local values of \p E, of type \p Type, into the
+/// global value. For Varying this is the value of replica 0. Node names begin
+/// with \p Base. With \p Picked, a value that replicas share gets a node.
 Endpoint insertMerge(Graph &G, Endpoint E, ReplicationType Type,
                      llvm::StringRef Base, bool Picked);
 
@@ -29,7 +28,7 @@ Endpoint insertBlocks(Graph &G, Endpoint E, ReplicationType Type,
                       unsigned Blocks, llvm::StringRef Base);
 
 /// Adds a node that gives each replica its shard along \p Axis of \p E, an
-/// unreplicated tensor. Its name is \p Name, or like it.
+/// unreplicated tensor. Its name begins with \p Name.
 NodeId insertSplit(Graph &G, const llvm::Twine &Name, Endpoint E, int Axis);
 
 } // namespace graft

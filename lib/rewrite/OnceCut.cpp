@@ -2,18 +2,18 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The network has a node for each node of the graph that may be on either side
-// of the cut. It has two for each tensor, since a tensor is sent once, however
-// many nodes read it:
+// The flow network has a node for each node of the graph that may be on either
+// side of the cut. It has two nodes for each tensor, because a tensor is sent
+// once, however many nodes read it:
 //
 //     reader ──∞──> gather ──bytes──> maker     a reader is computed once, and
 //                                               the maker is replicated
 //     maker ──bytes──> split ──∞──> reader      the other way round
 //     node ──work──> sink                       it is computed once
 //
-// Nodes that must be computed once are the source, nodes that must be
-// replicated the sink. Only near nodes take part: those on whose path to the
-// cut the work alone costs less than the current cut.
+// Nodes that must be computed once are the source. Nodes that must be
+// replicated are the sink. Only near nodes take part: the work on their path to
+// the border costs less than the current cut.
 //
 //===----------------------------------------------------------------------===//
 
@@ -107,15 +107,15 @@ private:
   MapVector<std::pair<NodeId, uint32_t>, Tensor> Tensors;
 };
 
-/// Returns true if replicas have shards of \p E into which it can be split.
+/// Returns true if the local values of \p E are shards that a split can make.
 bool OnceCut::isSplit(Endpoint E, const ReplicationType &Type) const {
   auto Axis = Facts.Types.wholeAxis(E);
   return Type.isSharded() && !Type.isJoined() && Axis && *Axis == Type.Axis;
 }
 
-/// Returns true if \p N may be computed once as well as on each replica. It
-/// must have no effect. Its operands and outputs must be sharded or equal on
-/// all replicas: a partial sum, as the gradient of a variable, is neither.
+/// Returns true if \p N may be computed either once or on each replica. It must
+/// have no side effect. Its operands and outputs must be sharded or equal on
+/// all replicas: a partial sum, such as the gradient of a variable, is neither.
 bool OnceCut::canMove(NodeId N) const {
   const Node &This = G.node(N);
   if (This.Count != Copies::PerReplica || This.Kind != Inserted::No ||
@@ -224,8 +224,8 @@ void OnceCut::addTensors(ArrayRef<NodeId> Nodes) {
   }
 }
 
-/// Finds the near nodes: those on whose path the work costs less than the
-/// current border, the nearest first.
+/// Finds the near nodes, the nearest first: the work on their path to the
+/// border costs less than the current cut.
 void OnceCut::collect() {
   for (NodeId N : Facts.Order)
     if (isKeptOnce(G, N))

@@ -3,17 +3,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Unreplicated nodes read the rows of all replicas, and replicas read their
-// shards of the results. The tensors at this border can be chosen: an op near
-// it that every replica could compute for its shard may be computed for all
-// rows instead, if less is sent then.
+// shards of the results. This border can be moved: an op near it that each
+// replica could compute on its shard may be computed once, on all rows, if
+// fewer bytes are sent then.
 //
 //     h = OneHot*(labels)             h = OneHot(all)
 //     s = Sort(_FromReplicas(h)) →    s = Sort(h)
 //
-// This is a minimal cut of the graph between the unreplicated nodes and those
-// that must be replicated. Each tensor that the cut crosses costs the bytes
-// that are sent; each node on the unreplicated side costs the work that is no
-// longer distributed.
+// The new border is a minimal cut of the graph between the unreplicated nodes
+// and the nodes that must be replicated. The cost of each tensor that the cut
+// crosses is the bytes that are sent. The cost of each unreplicated node is the
+// work that is no longer distributed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,9 +26,8 @@
 
 namespace graft {
 
-/// Returns the per-replica nodes of \p G that had better be computed once, in
-/// node order, none of them \p Fixed. Together they are at most a hundredth of
-/// the work.
+/// Returns the per-replica nodes of \p G that are cheaper to compute once, in
+/// node order and without \p Fixed. Together they do at most 1 % of the work.
 std::vector<NodeId> cheaperOnce(const Graph &G, const ProgramFacts &Facts,
                                 const llvm::DenseSet<NodeId> &Fixed);
 

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A forward walk marks the tensors that depend on a reduction. The backward
-// walk from each write stays on marked tensors. So it does not visit the
-// others, such as the norm of all gradients, again for each variable.
+// walk from each write stays on marked tensors. So it does not visit other
+// tensors, such as the norm of all gradients, once per variable.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,7 +53,7 @@ private:
 };
 
 ReducedWrites::Follows ReducedWrites::followsOf(StringRef Op) {
-  // Parts of variables read parts of gradients, rows those of their indices.
+  // Variable parts use gradient parts. Row updates use the rows of indices.
   if (StringSwitch<bool>(Op)
           .Cases(op::Split, op::SplitV, op::Slice, op::StridedSlice, true)
           .Cases(op::Concat, op::ConcatV2, op::Pack, op::Unpack, true)

@@ -21,9 +21,9 @@
 
 namespace graft {
 
-/// Returns for each demand of \p Facts (none is met yet) the variables whose
-/// writes use its combined value, with no other reduction in between. The ops
-/// between are elementwise, move elements, or are linear in the operand.
+/// Returns for each demand of \p Facts, before any is met, the variables whose
+/// writes use its combined value. On the path to the write there is no other
+/// reduction, and all ops are elementwise, move elements, or are linear.
 std::vector<llvm::SetVector<NodeId>> variablesOf(const Graph &G,
                                                  const ProgramFacts &Facts);
 

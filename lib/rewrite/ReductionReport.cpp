@@ -48,7 +48,8 @@ ReductionReport::ReductionReport(const Graph &G, const ProgramFacts &Before,
   }
 }
 
-/// Adds the reason of the unknown type \p Cause, and maybe how much it spoils.
+/// Notes why \p Cause is unknown and, if \p HowMany, how many values depend on
+/// it.
 void ReductionReport::note(Diagnostic &D, const ProgramFacts &Facts,
                            NodeId Cause, bool HowMany) const {
   if (Cause == NoNode)
@@ -205,8 +206,8 @@ void ReductionReport::warnAssumptions(const TypeAnalysis &Types) const {
 
 static constexpr int64_t MaxGroup = 1 << 30;
 
-/// Returns the number of rows that the Reshape \p N takes as one group, if the
-/// batch size is unknown: 3 from [b,4] to [-1,3,4].
+/// Returns the number of rows that the Reshape \p N groups, if the batch size
+/// is unknown: 3 from [b,4] to [-1,3,4].
 static int64_t groupOf(const Graph &G, const DimAnalysis &Dims, NodeId N) {
   auto From = Dims.shape(G.input(N, 0)), To = Dims.value(G.input(N, 1));
   if (!From || !To)
@@ -306,7 +307,7 @@ bool ReductionReport::sayOfSpread(
                   {"nodes", int64_t(Work.OnceNodes)},
                   {"bytes", std::llround(Work.Rows.Bytes)},
                   {"row-bytes", std::llround(Work.Rows.RowBytes)}};
-  // Notes only the origins, not the nodes whose type is unknown by them.
+  // Notes only origins, not the nodes whose types are unknown due to them.
   for (const auto &[Node, Why] : Causes.take_front(3))
     Diags.addNote(Node, Why);
   return !IsError;
@@ -339,8 +340,8 @@ void ReductionReport::warnNoGradient(const ProgramFacts &Facts) const {
       return;
     IsSpread |= This.Count == Copies::PerReplica;
     Writes |= Facts.Vars.isUpdate(G, N) && !initializes(G, Facts.Vars, N);
-    // merge-fetches gives a shared variable the sum, or the gathered rows of a
-    // sparse gradient.
+    // merge-fetches writes the sum, or the gathered rows of a sparse gradient,
+    // to a shared variable.
     if (Facts.Vars.isUpdate(G, N) && any_of(G.dataInputs(N), [&](Endpoint E) {
           return Types.type(E).isPartial() || Types.natural(E).isPartial() ||
                  (Types.type(E).isSharded() &&

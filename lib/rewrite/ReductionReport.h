@@ -23,8 +23,8 @@ struct Repair;
 
 class ReductionReport {
 public:
-  /// \p Before are the facts before any write is repaired; \p Fetched are names
-  /// of tensors whose value is wanted.
+  /// \p Before has the facts before any write is repaired. \p Fetched has the
+  /// names of fetched tensors.
   ReductionReport(const Graph &G, const ProgramFacts &Before,
                   llvm::ArrayRef<std::string> Fetched, DiagnosticEngine &Diags);
 
@@ -36,14 +36,14 @@ public:
   void remarkDemands(const ProgramFacts &Facts, bool OnlyGathers = false) const;
   /// Remarks on the reductions; warns of values that are not proved.
   void report(const ProgramFacts &Facts, unsigned Replicas) const;
-  /// Tells how much of the work is distributed, if not all is: a remark that is
-  /// always shown, a warning below half, or an error below \p MinPercent.
-  /// \p Causes are nodes of unknown type, and why. Returns false after an
-  /// error.
+  /// Reports the distributed share of the work if it is below 100 %: as a
+  /// remark that is always shown, a warning below 50 %, or an error below \p
+  /// MinPercent. \p Causes are nodes of unknown type and reasons. Returns false
+  /// after an error.
   bool sayOfSpread(const Spread &Work,
                    llvm::ArrayRef<std::pair<std::string, std::string>> Causes,
                    unsigned MinPercent) const;
-  /// Warns if the step writes nothing of the batch to a variable.
+  /// Warns if no variable is updated with a value that depends on the batch.
   void warnNoGradient(const ProgramFacts &Facts) const;
 
 private:

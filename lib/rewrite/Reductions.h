@@ -15,14 +15,14 @@ namespace graft {
 /// An attribute of `_Reduce`: the `communication_hint` of its collective.
 inline constexpr llvm::StringRef HintAttr = "hint";
 
-/// "auto", "nccl" or "ring".
+/// Returns "auto", "nccl" or "ring".
 llvm::StringRef specName(Synchronizer::SpecType Spec);
 
-/// The variables that have a reduced value as their gradient.
+/// The variables whose gradient is a reduced value.
 struct ReductionUse {
-  /// Those that the value reaches through tensors of its size, by name.
+  /// Variables that the value reaches through tensors of its size, by name.
   llvm::SmallVector<NodeId, 2> Variables;
-  /// Their synchronizer, if it is the same for all that have one.
+  /// Their synchronizer, if all variables that have one have the same.
   std::optional<Synchronizer> Sync;
 };
 

@@ -35,7 +35,7 @@ RowVariables::find(NodeId Var, const LoopInfo *Loops) const {
                 !G.isOp(Var, op::VarHandleOp))) {
       Is.Reads.push_back(U.User);
     } else {
-      // A saver, and a test for initialization, use it as it is.
+      // A saver or an initialization test needs no split.
       Other |= !Vars.isOnce(G, U.User) &&
                !(ruleOf(G.opName(U.User)).Is & trait::AsksVariable) &&
                Vars.variableOf({U.User, 0}) != Var;
@@ -46,7 +46,7 @@ RowVariables::find(NodeId Var, const LoopInfo *Loops) const {
   return Is;
 }
 
-/// Returns true if \p N slices a part of each row, which TensorFlow copies.
+/// Returns true if \p N slices columns: TensorFlow then copies the elements.
 bool RowVariables::takesColumns(NodeId N) const {
   if (!G.isOp(N, op::Slice))
     return false;
@@ -61,7 +61,7 @@ bool RowVariables::takesColumns(NodeId N) const {
   return false;
 }
 
-/// Has \p Uses of \p E read the shard of a replica.
+/// Redirects \p Uses of \p E to its per-replica shard.
 void RowVariables::share(Endpoint E, int Axis, ArrayRef<Use> Uses) {
   NodeId N = insertSplit(G, G.name(E.Node) + "/split", E, Axis);
   for (Use U : Uses)
@@ -69,9 +69,9 @@ void RowVariables::share(Endpoint E, int Axis, ArrayRef<Use> Uses) {
   Splits.push_back(N);
 }
 
-/// Makes \p N unreplicated, because it sees a write to \p Var: it needs the
-/// rows of all replicas, and they read their shards of its results. Colocates
-/// it with the memory of the variable.
+/// Makes \p N unreplicated, because it reads \p Var after a write and needs the
+/// rows of all replicas. Replicas read their shards of its results. Colocates
+/// \p N with the memory of the variable.
 void RowVariables::keepOnce(NodeId N, NodeId Var) {
   if (!Kept.insert(N))
     return;
@@ -82,7 +82,7 @@ void RowVariables::keepOnce(NodeId N, NodeId Var) {
   }
   for (unsigned I = 0; I < G.node(N).NumData; ++I) {
     Endpoint E = G.input(N, I);
-    // It may read a new split of another variable.
+    // N may read a new split of another variable.
     int Axis = G.isOp(E.Node, ToReplicasOp)
                    ? static_cast<int>(G.intAttr(E.Node, "axis").value_or(-1))
                    : Dims.batchAxis(E);

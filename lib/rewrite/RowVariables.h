@@ -13,8 +13,9 @@
 //                                     h/merged = _FromReplicas(h) concat
 //                                     Assign(v, h/merged)
 //
-// A reader that uses a reference after an update sees the written value, which
-// an earlier split does not have. It is computed once, from all rows.
+// A reader of a reference after an update sees the written value. The split of
+// an earlier read has the old value. So such a reader is computed once, from
+// all rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,8 +37,8 @@ public:
   /// Splits the reads of variables that have a batch axis in \p Dims, unless
   /// they have other uses. Returns the splits.
   std::vector<NodeId> split();
-  /// Concatenates the values that replicas write to them. Call it when the
-  /// copies of nodes are known.
+  /// Concatenates the values that replicas write to these variables. Call this
+  /// function when the copies of nodes are known.
   void merge();
 
 private:
@@ -56,7 +57,7 @@ private:
 
   Graph &G;
   const VariableIndex &Vars;
-  const DimAnalysis &Dims; ///< Those before split().
+  const DimAnalysis &Dims; ///< The sizes before split().
   LateReads Late;
   std::vector<NodeId> Splits;
   llvm::SetVector<NodeId> Kept;

@@ -22,15 +22,15 @@ bool forEachSlot(
     const Graph &G, const VariableIndex &Vars,
     llvm::function_ref<bool(NodeId Update, NodeId Var, NodeId Slot)> Do);
 
-/// Gives slots the policy and the synchronizer of the variable that an op
-/// updates them with: such an op needs all of them on one device. Reports an
-/// error for a slot of two variables that differ in these. Sets \p Changed if
-/// it wrote any.
+/// Copies the policy and synchronizer of a variable to its slots, because the
+/// op that updates them needs all of them on one device. Reports an error for a
+/// slot of two variables with different values. Sets \p Changed if it wrote
+/// any.
 bool slotsFollow(Graph &G, const VariableIndex &Vars, bool &Changed,
                  DiagnosticEngine &Diags);
 
-/// Returns the destination in the synchronizer of \p Var, empty if there is
-/// none; nullopt after an error.
+/// Returns the destination in the synchronizer of \p Var. Empty if there is
+/// none, nullopt after an error.
 std::optional<std::string> destinationOf(const Graph &G, NodeId Var,
                                          const Mesh &Devices,
                                          DiagnosticEngine &Diags);

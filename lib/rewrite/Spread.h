@@ -13,8 +13,8 @@ namespace graft {
 
 /// The shards that are concatenated for unreplicated nodes.
 struct Joined {
-  double Bytes = 0;     ///< Per step, of tensors of known size.
-  double RowBytes = 0;  ///< Per row of the batch, of the others.
+  double Bytes = 0;     ///< Bytes per step of tensors of known size.
+  double RowBytes = 0;  ///< Bytes per row of tensors of the batch size.
   unsigned Unknown = 0; ///< The number of tensors of unknown size.
 
   /// Returns "1.20 MB gathered in each step", or "".
@@ -33,7 +33,8 @@ struct Spread {
   double share() const { return Split + Once > 0 ? Split / (Split + Once) : 1; }
 };
 
-/// Returns zeros if no node is computed once, unless it \p IsWanted anyway.
+/// Returns the work of \p G, or zeros if no node is computed once and \p
+/// IsWanted is false.
 Spread spreadOf(const Graph &G, const ProgramFacts &Facts, bool IsWanted);
 
 } // namespace graft

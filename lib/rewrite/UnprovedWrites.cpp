@@ -47,7 +47,7 @@ private:
   LocalRuns Local;
   std::vector<Repair> Repairs;
   std::vector<Repair> Named; ///< For gradients that the input names.
-  DenseSet<NodeId> Segments; ///< Those that have a repair.
+  DenseSet<NodeId> Segments; ///< Segment sums with a repair.
 };
 
 /// Returns true if the input names the gradient of \p Var and that gradient is
@@ -103,8 +103,8 @@ Endpoint RepairFinder::nearestGradient(Endpoint E) const {
   }
 }
 
-/// Repairs a write of rows by index: gathers rows and indices, so that their
-/// numbers stay equal.
+/// Repairs a write of rows by index: gathers both rows and indices, so that
+/// they stay equally many.
 void RepairFinder::repairRows(NodeId N) {
   UpdateDef U = Facts.Vars.update(G, N);
   unsigned RowsAt = static_cast<uint8_t>(U.Grad),
@@ -137,13 +137,13 @@ void RepairFinder::repairRows(NodeId N) {
   } else if (RowsVary && Local.hasOwnSize(Indices)) {
     repairSegments(Rows, Adds, Text);
   } else if (RowsVary) {
-    // The same rows on all replicas.
+    // All replicas write the same rows: reduce their values.
     Repairs.push_back({Rows, NoNode, 0, Adds, CauseOf(Rows), Text});
   }
 }
 
-/// Rows with equal indices were summed by the indices of all replicas. So
-/// gathers the operands of the sums from which \p Rows are computed.
+/// Repairs \p Rows that were summed by the segment ids of all replicas: gathers
+/// the operands of the UnsortedSegmentSum ops behind \p Rows.
 void RepairFinder::repairSegments(Endpoint Rows, bool Adds, StringRef Text) {
   std::vector<Endpoint> Work{Rows};
   DenseSet<NodeId> Seen;

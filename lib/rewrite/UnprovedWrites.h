@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Repairs writes of values that no type rule relates to the single-device step.
-// The aggregation of the variable is used if there is one; else the mean of the
-// tensor that is nearest to a gradient. Rows and their indices are both
-// gathered:
+// A repair uses the aggregation of the variable if it has one, or else the mean
+// of the tensor nearest to a gradient. For writes of rows it gathers rows and
+// indices:
 //
 //     d = Mul*(Where*(x), lr)            w/reduce = _Reduce*(Where*(x))
 //     AssignSubVariableOp*(w, d)    →    d = Mul*(w/reduce, lr)
@@ -22,18 +22,18 @@
 
 namespace graft {
 
-/// A mean over replicas that makes unproved writes equal on all of them.
+/// A mean or gather over replicas that makes unproved writes equal on all.
 struct Repair {
   Endpoint Source;
   NodeId User = NoNode; ///< NoNode: a reduction, for all users. Else a gather.
   unsigned Index = 0;
-  bool Adds = true; ///< Rows are added to others: they are divided.
+  bool Adds = true; ///< Set if the write adds rows: they are divided.
   NodeId Cause = NoNode;
   std::string Text; ///< The warning; empty if another repair has it.
 };
 
 /// Returns the repairs to insert for the unproved writes of \p M, in this
-/// order. With \p OnlyNamed, only those of gradients that the input names.
+/// order. With \p OnlyNamed, only repairs of gradients that the input names.
 std::vector<Repair> findRepairs(const Module &M, const ProgramFacts &Facts,
                                 bool OnlyNamed);
 

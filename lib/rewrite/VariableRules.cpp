@@ -64,7 +64,7 @@ std::optional<Rule> parseRule(StringRef Text, DiagnosticEngine &Diags) {
   return R;
 }
 
-/// Writes \p P on \p Var.
+/// Writes the plan \p P to the attributes of \p Var.
 bool give(Graph &G, NodeId Var, Plan P, DiagnosticEngine &Diags) {
   auto Type = G.typeAttr(Var, "dtype");
   if (P.How == Aggregation::Mean && Type && !isFloating(*Type)) {
@@ -78,7 +78,7 @@ bool give(Graph &G, NodeId Var, Plan P, DiagnosticEngine &Diags) {
   return true;
 }
 
-/// Gives slots the plan of the variable that their op updates.
+/// Copies the plan of a variable to the slots that an op updates with it.
 bool giveSlots(Graph &G, const VariableIndex &Vars,
                const DenseMap<NodeId, Plan> &Plans, DenseSet<NodeId> &Named,
                DiagnosticEngine &Diags) {
@@ -252,7 +252,7 @@ bool isInStep(const Graph &G, const VariableIndex &Vars, NodeId Update) {
                 [&](Endpoint E) { return G.isPerReplica(E.Node); });
 }
 
-/// `scatter_nd_add` for ResourceScatterNdAdd.
+/// Returns `scatter_nd_add` for ResourceScatterNdAdd.
 static std::string methodName(StringRef Op) {
   Op.consume_front("Resource");
   std::string Name;

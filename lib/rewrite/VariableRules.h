@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Applies the rules of `--variable=GLOB=POLICY[,AGGREGATION]`, and those that
-// the VariableDefs of a MetaGraphDef declare.
+// Applies the rules of `--variable=GLOB=POLICY[,AGGREGATION]`, and the rules
+// that the VariableDefs of a MetaGraphDef declare.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,11 +16,11 @@
 
 namespace graft {
 
-/// Gives the variables of \p G the policy and aggregation of \p Rules:
+/// Sets policy and aggregation of the variables of \p G by \p Rules:
 /// `GLOB=POLICY[,AGGREGATION]`, separated by `;`. The first rule whose GLOB
 /// (fnmatch) matches the name of a variable applies. Slots, which an op updates
-/// together with a variable, take its rule unless they have one. Adds all of
-/// these to \p Named. Returns false after an error.
+/// together with a variable, follow its rule unless they have one. Adds all
+/// these variables to \p Named. Returns false after an error.
 bool applyVariableRules(Graph &G, const VariableIndex &Vars,
                         llvm::ArrayRef<std::string> Rules,
                         llvm::DenseSet<NodeId> &Named, DiagnosticEngine &Diags);
@@ -29,9 +29,9 @@ bool applyVariableRules(Graph &G, const VariableIndex &Vars,
 std::string similarVariable(const Graph &G, const VariableIndex &Vars,
                             llvm::StringRef Name);
 
-/// Gives variables the policy and aggregation that VariableDefs of \p M
-/// declare: a synchronization other than AUTO, or an aggregation other than
-/// NONE. An aggregation alone sets the policy \p Default.
+/// Sets policy and aggregation of variables as VariableDefs of \p M declare: a
+/// synchronization other than AUTO, or an aggregation other than NONE. An
+/// aggregation alone sets the policy \p Default.
 bool applyDeclaredRules(Module &M, Policy Default, DiagnosticEngine &Diags);
 
 /// Returns true if \p Update writes a per-replica value: it is in the step.

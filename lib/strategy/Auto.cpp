@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Greedy: the variables with the most bytes choose first. Each takes the choice
-// with the shortest predicted step, given the choices before. Several choices
-// are equally fast if another link is the busiest by far; then the one that
-// moves fewer bytes wins.
+// A greedy search visits the variables with the most bytes first. For each it
+// selects the choice with the shortest predicted step, given the earlier
+// choices. Choices are equally fast if another link is the busiest by far. Then
+// the choice that moves fewer bytes wins.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,7 +63,7 @@ private:
   Traffic Now;
 };
 
-/// Returns one part per server, if each part has the minimum size.
+/// Returns one part per server, or fewer if they would be too small.
 unsigned AutoBuilder::numParts(const VariableRow &Row) const {
   if (Row.Shape.empty() || Row.Shape[0] < 2)
     return 1;

@@ -54,8 +54,8 @@ public:
 
   size_t size() const { return Servers.size(); }
 
-  /// Returns at most \p Count servers, those with the fewest bytes first; equal
-  /// ones in their order.
+  /// Returns at most \p Count servers, those with the fewest bytes first, and
+  /// servers with equal bytes in their order.
   std::vector<size_t> emptiest(size_t Count) const {
     std::vector<size_t> Order;
     for (auto It = ByBytes.begin(); It != ByBytes.end() && Order.size() < Count;
@@ -96,7 +96,8 @@ public:
   /// Returns true if there are machines that only serve variables.
   bool hasJob() const { return !O.Servers.empty(); }
 
-  /// Puts the variable on the first server or, if greedy, the emptiest one.
+  /// Puts the variable on the first server or, if \p Greedy, the least full
+  /// one.
   void onServer(const VariableRow &Row, bool Greedy, VariableStrategy &V) {
     std::vector<size_t> On{0};
     if (Greedy)
@@ -125,8 +126,7 @@ public:
     return true;
   }
 
-  /// Puts the parts on servers, those with the fewest bytes first, and starts
-  /// again if there are more parts than servers.
+  /// Puts the parts on servers in turn, on servers with the fewest bytes first.
   void partsOnServers(const VariableRow &Row, unsigned Axis,
                       VariableStrategy &V) {
     int64_t Size = Row.Shape[Axis];
@@ -150,7 +150,7 @@ public:
   }
 
   /// Returns a random axis with a size above 1. A sparse variable has its rows
-  /// along the first axis, so it gets that one.
+  /// along axis 0, so axis 0 is returned for it.
   unsigned randomAxis(const VariableRow &Row) {
     SmallVector<unsigned, 4> Axes;
     for (const auto &[Axis, Size] : enumerate(Row.Shape))
@@ -183,7 +183,7 @@ private:
   Synchronizer allReduce(const VariableRow &Row) {
     Synchronizer S;
     S.Spec = O.Spec;
-    // Rows are gathered, not added.
+    // Sparse gradients are gathered, not reduced.
     S.Compressor = Row.Sparse ? Synchronizer::None : O.Compressor;
     S.Group = static_cast<int>(Counted++ / O.GroupSize);
     return S;
@@ -219,14 +219,14 @@ unsigned Build::numShards(const VariableRow &Row, unsigned Axis, Shards How) {
   for (uint64_t N = 2; N <= Most; ++N)
     if ((Size % N == 0) == (How == Shards::Even))
       return N;
-  // The size is a prime or has only large factors, or all parts would be even.
+  // Even: no N up to Most divides the size. Uneven: every such N divides it.
   return 2;
 }
 
 /// A strategy and its name.
 struct Builder {
   StrategyTraits Traits;
-  /// Decides about one variable; null: buildAuto decides about all together.
+  /// Decides about one variable. Null: buildAuto decides about all together.
   void (*Make)(Build &, const VariableRow &, VariableStrategy &);
 };
 
@@ -283,7 +283,7 @@ void randomAxisPartitionAllReduce(Build &B, const VariableRow &Row,
 void parallax(Build &B, const VariableRow &Row, VariableStrategy &V) {
   if (!Row.Sparse)
     return B.allReduced(Row, V);
-  // The variable counts as a member of an all-reduce group all the same.
+  // Even so, the variable counts as a member of an all-reduce group.
   B.skipGroup();
   B.onServer(Row, /*Greedy=*/true, V);
   V.Why = "its gradient is sparse; " + V.Why;

@@ -32,8 +32,8 @@ struct StrategyTraits {
   llvm::StringLiteral Name;
   /// Set if the strategy may partition variables.
   bool Cuts;
-  /// The policy of all variables, if the strategy decides nothing else without
-  /// options.
+  /// The policy of all variables, if the strategy without options decides only
+  /// their policy.
   Policy ForAll = Policy::None;
 };
 

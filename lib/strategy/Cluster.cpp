@@ -140,7 +140,7 @@ Expected<ClusterSpec> parseCluster(StringRef Text, StringRef File) {
                           "{\"worker\": [\"host:port\", ...]}}");
   ClusterSpec Result;
   StringSet<> Addresses;
-  // Objects are hashed: jobs are sorted, so that messages stay the same.
+  // JSON objects are hash-ordered: sort jobs, so that messages stay the same.
   std::map<StringRef, const json::Value *> Sorted;
   for (const auto &[Name, Value] : *Jobs)
     Sorted[Name] = &Value;
@@ -193,13 +193,13 @@ static bool isLocal(const DeviceName &D) {
   return D.Job.empty() || D.Job == "localhost";
 }
 
-/// Checks that all workers have the same devices, of each type from 0 on.
+/// Checks that all workers have the same devices, numbered from 0 by type.
 static Error checkWorkers(ArrayRef<DeviceName> Devices) {
   // Devices by type, then by job and task.
   std::map<std::string,
            std::map<std::pair<std::string, unsigned>, std::vector<unsigned>>>
       Types;
-  std::map<std::string, unsigned> Tasks; ///< One more than the last, by job.
+  std::map<std::string, unsigned> Tasks; ///< The last task plus one, by job.
   for (const DeviceName &D : Devices) {
     Types[D.Type][{D.Job, *D.Task}].push_back(*D.Index);
     Tasks[D.Job] = std::max(Tasks[D.Job], *D.Task + 1);
@@ -237,7 +237,7 @@ Expected<std::vector<std::string>> checkDevices(ArrayRef<std::string> List) {
   std::vector<DeviceName> Devices;
   StringSet<> Seen;
   for (const std::string &Text : List) {
-    // The command line makes an empty list one empty name.
+    // An empty list on the command line becomes one empty name.
     if (Text.empty() && List.size() == 1)
       break;
     auto Device = DeviceName::parse(Text);

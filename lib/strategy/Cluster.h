@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The devices of replicas, from a list or the description of a cluster. The
-// rules and the words of messages are those of TensorFlow's MirroredStrategy.
-// In graph mode MirroredStrategy accepts some lists that are refused here,
-// since the graph would not do what was asked for.
+// The devices of replicas, from a list or the description of a cluster. Rules
+// and message texts are those of TensorFlow's MirroredStrategy. This code
+// refuses some lists that MirroredStrategy accepts in graph mode, because the
+// graph would not do what the user asks for.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,9 +32,9 @@ struct ClusterSpec {
   std::optional<unsigned> TaskIndex;
 };
 
-/// Parses `{"cluster": {"worker": ["host:port", ...]}, "task": {...}}`. A port
-/// 0 stands for any free port and needs no host. An error names \p File, and
-/// line and column if it is a JSON error.
+/// Parses `{"cluster": {"worker": ["host:port", ...]}, "task": {...}}`. Port 0
+/// means any free port and needs no host. An error names \p File, and line and
+/// column if it is a JSON error.
 llvm::Expected<ClusterSpec> parseCluster(llvm::StringRef Text,
                                          llvm::StringRef File);
 

@@ -79,7 +79,7 @@ CostModel::CostModel(const ResourceSpec &Spec, LinkSpeeds Speeds)
 CostModel::Place CostModel::placeOf(StringRef Device) const {
   if (auto It = Places.find(Device); It != Places.end())
     return It->second;
-  // An unknown device is that of the first replica.
+  // An unknown device counts as the device of the first replica.
   return {0, true, Spec.Nodes[0].Gpus.empty()};
 }
 
@@ -120,8 +120,8 @@ void CostModel::addGather(Traffic &T, double Bytes) const {
 }
 
 /// Adds \p Copies transfers of \p Bytes from machine \p From to machine \p To;
-/// \p Messages of them pass the network. The memory of a host is at the
-/// network. A device is behind the link inside its machine.
+/// \p Messages of them pass the network. The network reaches the memory of a
+/// host directly, and a device over the link inside its machine.
 static void send(std::vector<NodeTraffic> &Part, size_t From, size_t To,
                  unsigned Copies, unsigned Messages, double Bytes,
                  bool ToHost) {
@@ -142,9 +142,9 @@ void CostModel::addServer(Traffic &T, const Synchronizer &S, double Down,
   Place At = placeOf(S.Destination);
   T.Shared = true;
   for (size_t I = 0; I < Replicas.size(); ++I) {
-    // A replica on the destination itself has the variable.
+    // A replica on the destination needs no transfer.
     unsigned Others = Replicas[I] - (At.IsReplica && I == At.Node ? 1 : 0);
-    // TensorFlow sends a tensor to a task once.
+    // TensorFlow sends a tensor only once to each task.
     unsigned Once = Same ? 1 : Others;
     send(T.Spread, At.Node, I, Others, Once, Down, /*ToHost=*/false);
     send(T.Collect, I, At.Node, Others, Others, Up, /*ToHost=*/true);
@@ -184,7 +184,7 @@ void CostModel::add(Traffic &T, const VariableRow &Row,
     }
     if (Row.Sparse) {
       addGather(T, Rows * Share);
-      // Lengths, indices and values, one after the other.
+      // Lengths, indices and values are gathered sequentially.
       T.Hops += 3.0 * (Count - 1);
       return;
     }

@@ -25,11 +25,11 @@ struct LinkSpeeds {
   /// Bytes per second inside a machine, shared by its devices: a PCIe 3.0 root
   /// of 16 lanes moves 15.75 GB/s less its headers.
   double Inside = 12e9;
-  /// Seconds that a message travels: TCP between machines of a data center.
+  /// Seconds of latency of a message: TCP between machines of a data center.
   double Latency = 50e-6;
   /// Seconds of processor time on a machine for one message of a session.
   double PerMessage = 5e-6;
-  /// Seconds of a step other than communication. No strategy changes them.
+  /// Seconds of a step without communication, equal for all strategies.
   double Compute = 0;
 };
 
@@ -41,16 +41,16 @@ struct NodeTraffic {
   double Messages = 0; ///< Sent or received over the network.
 };
 
-/// A step's traffic. Values of shared variables are spread before replicas
-/// compute, gradients are collected after. The two phases do not overlap;
-/// transfers within a phase do.
+/// A step's traffic. Values of shared variables are sent to replicas before
+/// they compute. Gradients are collected after that. The two phases do not
+/// overlap; transfers within a phase do.
 struct Traffic {
   std::vector<NodeTraffic> Spread, Collect; ///< By node of the spec.
   /// The rows gathered for nodes that run once, in the middle of the step.
   std::vector<NodeTraffic> Join;
-  /// Fused all-reduces, which run one after the other.
+  /// Fused all-reduces, which run sequentially.
   std::set<std::pair<int, unsigned>> Groups;
-  double Hops = 0;     ///< Latencies one after the other, outside of groups.
+  double Hops = 0;     ///< Sequential latencies, outside of groups.
   bool Shared = false; ///< Set if a variable is on a parameter server.
 };
 
@@ -60,7 +60,7 @@ struct Prediction {
   double BusiestBytes = 0;
   std::string BusiestLink; ///< "ADDRESS out", "ADDRESS in", "ADDRESS inside".
   double NetworkBytes = 0; ///< Over all machines.
-  /// Seconds of the phases in their order, and of latencies between them.
+  /// Seconds of the phases in order, and of the latencies between them.
   double Spread = 0, Join = 0, Collect = 0, Latencies = 0;
   std::vector<NodeTraffic> Nodes; ///< For the whole step, by node of the spec.
 };
@@ -78,7 +78,7 @@ public:
   Traffic none() const;
   /// Adds the traffic of the variable \p Row under \p S to \p T.
   void add(Traffic &T, const VariableRow &Row, const VariableStrategy &S) const;
-  /// Adds \p Bytes, the total of all replicas, that replica 0 gathers.
+  /// Adds the gather of \p Bytes, summed over replicas, to replica 0.
   void addJoined(Traffic &T, double Bytes) const;
   Prediction predict(const Traffic &T) const;
   Prediction predict(llvm::ArrayRef<VariableRow> Variables,
@@ -112,9 +112,8 @@ private:
 /// Returns a text such as "1.20 MB".
 std::string bytesText(double Bytes);
 
-/// Returns the bytes that one replica sends: the rows of \p Row that it
-/// touches, with their indices, or the whole variable if their number is not
-/// known.
+/// Returns the bytes that one replica sends: the rows of \p Row that its step
+/// updates, with indices, or the whole variable if the row count is not known.
 double bytesOfRows(const VariableRow &Row, unsigned Replicas);
 
 } // namespace graft

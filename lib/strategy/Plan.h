@@ -15,9 +15,9 @@
 
 namespace graft {
 
-/// Builds the strategy `auto`: each variable, those with the most bytes first,
-/// takes the choice that adds the least time. Takes the strategy of a builder
-/// if that is faster.
+/// Builds the strategy `auto`: for each variable, those with the most bytes
+/// first, selects the choice that adds the least time. Returns the strategy of
+/// a builder if that is faster.
 StrategyRecord buildAuto(llvm::ArrayRef<VariableRow> Variables,
                          const ResourceSpec &Spec,
                          const BuilderOptions &Options);
@@ -27,7 +27,7 @@ struct PlanRow {
   Prediction Cost;
 };
 
-/// Returns all builders and `auto`, the fastest first. All gather \p Joined.
+/// Returns all builders and `auto`, the fastest first, each plus \p Joined.
 std::vector<PlanRow> makePlan(llvm::ArrayRef<VariableRow> Variables,
                               const ResourceSpec &Spec,
                               const BuilderOptions &Options,
@@ -37,11 +37,11 @@ std::vector<PlanRow> makePlan(llvm::ArrayRef<VariableRow> Variables,
 std::string planText(llvm::ArrayRef<PlanRow> Rows,
                      llvm::ArrayRef<VariableRow> Variables,
                      const ResourceSpec &Spec, JoinedBytes Joined = {});
-/// The same as YAML, in bytes and seconds.
+/// Returns the same as YAML, in bytes and seconds.
 std::string planYaml(llvm::ArrayRef<PlanRow> Rows,
                      llvm::ArrayRef<VariableRow> Variables,
                      const ResourceSpec &Spec, JoinedBytes Joined = {});
-/// The same as JSON.
+/// Returns the same as JSON.
 std::string planJson(llvm::ArrayRef<PlanRow> Rows,
                      llvm::ArrayRef<VariableRow> Variables,
                      const ResourceSpec &Spec, JoinedBytes Joined = {});

@@ -44,7 +44,7 @@ struct Synchronizer {
   bool operator==(const Synchronizer &) const = default;
 };
 
-/// One partitioned variable: `Sizes` along `Axis`, which add up to its size.
+/// The partition of one variable: the sizes of its parts along `Axis`.
 struct Partition {
   unsigned Axis = 0;
   std::vector<int64_t> Sizes;
@@ -62,12 +62,12 @@ struct VariableStrategy {
   std::string Why;                 ///< The reason, for remarks; in no file.
   std::string Place; ///< The place of its entry in a text file, `:LINE:COLUMN`.
 
-  /// Returns the number of parts: 1 if it is whole.
+  /// Returns the number of parts: 1 for a whole variable.
   unsigned numParts() const;
 };
 
-/// Returns the sizes of \p Parts parts of \p Size. If it does not divide, the
-/// first parts have one more, as in TensorFlow's partitioners.
+/// Returns the sizes of \p Parts parts of \p Size. The first parts are larger
+/// by one if needed, as in TensorFlow's partitioners: 3, 3, 2.
 std::vector<int64_t> partSizes(int64_t Size, unsigned Parts);
 
 /// The strategy of all variables.
@@ -94,7 +94,7 @@ inline constexpr llvm::StringRef PartSynchronizersAttr =
 
 /// Returns "fp16", "fp16-ef", "bf16", "bf16-ef"; "" for None.
 llvm::StringRef compressorName(Synchronizer::CompressorType Compressor);
-/// The values of options.
+/// Return the values that an option accepts.
 constexpr llvm::StringLiteral wordsOf(Synchronizer::CompressorType) {
   return "none|fp16|fp16-ef|bf16|bf16-ef";
 }
@@ -103,7 +103,7 @@ constexpr llvm::StringLiteral wordsOf(Synchronizer::SpecType) {
 }
 
 std::string printSynchronizer(const Synchronizer &S);
-/// Parses a synchronizer; nothing if \p Text is none.
+/// Parses a synchronizer. Returns nothing if \p Text is not one.
 std::optional<Synchronizer> parseSynchronizer(llvm::StringRef Text);
 
 std::string printPartition(const Partition &P);

@@ -35,7 +35,7 @@ namespace {
 namespace pb = autodist::proto;
 using Wire = pb::AllReduceSynchronizer;
 
-/// Enums of a file and of a record, in one order.
+/// Pairs of an enum value of a file and of a record.
 constexpr std::pair<Wire::Spec, Synchronizer::SpecType> SpecPairs[] = {
     {Wire::AUTO, Synchronizer::Auto},
     {Wire::NCCL, Synchronizer::Nccl},
@@ -137,7 +137,7 @@ bool hasUnknownFields(const google::protobuf::Message &M) {
   return false;
 }
 
-/// \p Places gets the places of the entries of a text file.
+/// Parses a message. \p Places receives the positions of entries in text.
 Expected<pb::Strategy>
 parseMessage(StringRef Bytes, StringRef File,
              google::protobuf::TextFormat::ParseInfoTree &Places) {
@@ -151,7 +151,7 @@ parseMessage(StringRef Bytes, StringRef File,
     google::protobuf::io::ArrayInputStream Stream(
         Bytes.data(), static_cast<int>(Bytes.size()));
     bool IsText = Parser.Parse(&Stream, &Message);
-    // A few bytes may all be letters or, after a '#', a comment.
+    // A short binary file may look like text: letters, or a comment after '#'.
     if (pb::Strategy Binary;
         (!IsText || Message.ByteSizeLong() == 0) && !File.ends_with(".pbtxt") &&
         Binary.ParseFromArray(Bytes.data(), static_cast<int>(Bytes.size())) &&
@@ -162,7 +162,7 @@ parseMessage(StringRef Bytes, StringRef File,
       return failure(File + ":" + Errors.Message +
                      (Unclosed.empty() ? "" : "; " + Unclosed));
     }
-    // Text may have a string that is not UTF-8, which no other file can have.
+    // Only a text file can have a string that is not UTF-8.
     if (pb::Strategy Again; !Again.ParseFromString(Message.SerializeAsString()))
       return failure(File + ": a string is not UTF-8");
     return Message;
@@ -178,7 +178,7 @@ parseMessage(StringRef Bytes, StringRef File,
   return Message;
 }
 
-/// `w` for `w:0`.
+/// Returns `w` for `w:0`.
 StringRef variableOf(StringRef Name) {
   Name.consume_back(":0");
   return Name;
@@ -221,7 +221,7 @@ Error readSynchronizer(const pb::Strategy::Node &Node, Synchronizer &S) {
                    S.Compressor);
 }
 
-/// `1,2,1`.
+/// Parses a partitioner such as `1,2,1`.
 Error readPartitioner(StringRef Text, std::vector<unsigned> &Parts) {
   if (Text.empty())
     return Error::success();
@@ -386,7 +386,7 @@ std::string printRecord(const StrategyRecord &Record, const ResourceSpec &Spec,
     google::protobuf::TextFormat::PrintToString(Message, &Out);
     return Out;
   }
-  // Without maps, a message has one encoding.
+  // A message without map fields has only one encoding.
   Message.SerializeToString(&Out);
   return Out;
 }

@@ -16,9 +16,9 @@
 
 namespace graft {
 
-/// Parses the record in \p Bytes, as text if \p File ends in `.pbtxt` or they
-/// look like it. Devices stay as written. Errors name \p File and the entry,
-/// and for text line and column.
+/// Parses the record in \p Bytes, as text if \p File ends in `.pbtxt` or the
+/// bytes look like text. Device names are not resolved. Errors name \p File,
+/// the entry and, for text, line and column.
 llvm::Expected<StrategyRecord> parseRecord(llvm::StringRef Bytes,
                                            llvm::StringRef File);
 
@@ -30,8 +30,8 @@ llvm::Expected<StrategyRecord> readRecord(llvm::StringRef File);
 llvm::Error resolveDevices(StrategyRecord &Record, const ResourceSpec &Spec,
                            llvm::StringRef File);
 
-/// Returns the file of \p Record, with devices as AutoDist writes them: always
-/// the same bytes for the same record.
+/// Returns the contents of a file of \p Record, with devices as AutoDist writes
+/// them. Equal records have equal bytes.
 std::string printRecord(const StrategyRecord &Record, const ResourceSpec &Spec,
                         bool AsText);
 

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// AutoDist's file of machines. LLVM's parser returns a stream of YAML nodes
-// that can be read once, in order. The nodes are copied to a tree first, so
-// that checks may look up keys in any order.
+// Parses AutoDist's file of machines. LLVM's parser returns a stream of YAML
+// nodes that can be read once, in order. The nodes are copied to a tree first,
+// so that checks may look up keys in any order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,9 +26,9 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-/// Indices of devices are less than this.
+/// The exclusive upper bound of device indices.
 constexpr unsigned MaxIndex = 65536;
-/// Gbit/s.
+/// The maximum bandwidth in Gbit/s.
 constexpr double MaxBandwidth = 1e6;
 /// The maximum depth of nested sequences and mappings.
 constexpr unsigned MaxYamlDepth = 16;
@@ -96,7 +96,7 @@ private:
   std::string Syntax; ///< The first error of the parser.
   SourceMgr Sources;
   yaml::Stream Stream;
-  std::vector<const char *> Lines; ///< The begins of the lines.
+  std::vector<const char *> Lines; ///< The starts of the lines.
   unsigned NoBandwidth = 0;        ///< Nodes without a bandwidth.
 };
 
@@ -114,7 +114,7 @@ ResourceReader::placeOf(const yaml::Node &Node) const {
       !Node.getSourceRange().isValid())
     return std::nullopt;
   const char *At = Node.getSourceRange().Start.getPointer();
-  // It gives a list in brackets the place of its first item.
+  // The parser gives a list in brackets the place of its first item.
   if (isa<yaml::SequenceNode, yaml::MappingNode>(Node)) {
     StringRef Before =
         Text.take_front(static_cast<size_t>(At - Text.begin())).rtrim();
@@ -125,7 +125,7 @@ ResourceReader::placeOf(const yaml::Node &Node) const {
 }
 
 std::pair<unsigned, unsigned> ResourceReader::placeAt(const char *At) const {
-  // (SourceMgr searches the begin of the line, maybe through the whole file.)
+  // (SourceMgr would search for the line's start, maybe in the whole file.)
   auto Line = std::upper_bound(Lines.begin(), Lines.end(), At) - Lines.begin();
   return {static_cast<unsigned>(Line),
           static_cast<unsigned>(At - Lines[Line - 1]) + 1};
@@ -284,9 +284,9 @@ Error ResourceReader::chooseChief(const Value &Nodes, ResourceSpec &Spec) {
   return Error::success();
 }
 
-/// Returns the first comma of \p Text after too many others with only comments
-/// between them, or null: the parser recurses for each. A '#' may begin a
-/// comment or not, depending on its context, so both cases are counted.
+/// Returns the first comma of \p Text after too many commas with only comments
+/// between them, or null. The parser recurses for each such comma. A '#' may
+/// begin a comment or not, depending on its context, so both cases are counted.
 static const char *commaTooMany(StringRef Text) {
   constexpr unsigned MaxCommas = 64;
   unsigned Commas = 0, WithComments = 0;

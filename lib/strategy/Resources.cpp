@@ -94,8 +94,8 @@ std::optional<std::string> ResourceSpec::resolve(StringRef Name) const {
   auto D = DeviceName::parse(Name);
   if (!D || D->Type.empty())
     return std::nullopt;
-  // A name without a task means the only machine, and so does the name that a
-  // session without servers has for it.
+  // A name without a task means the only machine. So does job localhost, its
+  // name in a session without servers.
   bool AnyTask = (D->Job.empty() && !D->Task) ||
                  (D->Job == "localhost" && D->Task.value_or(0) == 0);
   if (AnyTask && Nodes.size() != 1)

@@ -29,7 +29,7 @@ struct ResourceNode {
   double Bandwidth = 1;       ///< Network bandwidth in Gbit/s.
 };
 
-/// The machines, the chief first and the others in the order of the file.
+/// The machines: the chief, then the other machines in the order of the file.
 struct ResourceSpec {
   std::vector<ResourceNode> Nodes;
 
@@ -72,22 +72,21 @@ struct VariableRow {
   std::vector<int64_t> Shape; ///< Fully known, or empty with Bytes 0.
   uint64_t Bytes = 0;
   bool Sparse = false; ///< Every update in the step takes rows (indices).
-  /// Sparse: the number of indices in a step, if shapes give it; else 0.
+  /// Sparse: the number of indices in a step, if shapes determine it; else 0.
   uint64_t RowsPerStep = 0;
 };
 
-/// Returns the trainable variables of \p G in the order of their nodes: those
-/// in \p Declared (the collection `trainable_variables`). If it is empty, those
-/// that an optimizer's op updates as its first variable. If there are none
-/// either, all floating-point variables of a known shape that the graph
-/// updates.
+/// Returns the trainable variables of \p G in node order: the variables in \p
+/// Declared (the collection `trainable_variables`). If \p Declared is empty,
+/// returns the variables that an optimizer's op updates first. If there are
+/// none, all floating-point variables of a known shape that the graph updates.
 std::vector<VariableRow> listVariables(const Graph &G,
                                        const VariableIndex &Vars,
                                        llvm::ArrayRef<NodeId> Declared);
 
 /// Returns the variables of the collection `trainable_variables` of \p M, if it
-/// is a MetaGraphDef with that collection, and those for which a GraphItem
-/// names gradients.
+/// is a MetaGraphDef with that collection, and the variables for which a
+/// GraphItem names gradients.
 std::vector<NodeId> declaredVariables(const Module &M);
 
 } // namespace graft

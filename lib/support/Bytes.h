@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Operations on every name and key of a graph. They are inline: most names are
-// so short that a call costs more than the work.
+// Operations on names and keys of a graph. They are inline, because most names
+// are so short that a call costs more than the work.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,8 +29,8 @@ inline uint64_t load64(const char *P) {
   return V;
 }
 
-/// Copies \p Size bytes and returns the end of the copy. For names: up to 64
-/// bytes it is a few moves of words that may overlap.
+/// Copies \p Size bytes and returns the end of the copy. Fast for names: up to
+/// 64 bytes are copied by a few moves of words that may overlap.
 inline char *copyBytes(char *Out, const char *From, size_t Size) {
   struct Words {
     uint64_t A, B;
@@ -87,8 +87,8 @@ inline bool equalBytes(llvm::StringRef A, llvm::StringRef B) {
   return A.size() == B.size() && equalBytes(A.begin(), B.begin(), A.size());
 }
 
-/// equalBytes() for texts that mostly are one object in memory. The bytes of
-/// such an object are not read.
+/// equalBytes() for two texts that are mostly at the same address. Then it
+/// reads no byte of them.
 inline bool isSameText(llvm::StringRef A, llvm::StringRef B) {
   return A.size() == B.size() &&
          (A.data() == B.data() || equalBytes(A.begin(), B.begin(), A.size()));

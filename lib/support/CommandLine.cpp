@@ -56,7 +56,7 @@ static std::string dashed(const cl::Option &O) {
 
 Error checkRepeated(ArrayRef<const cl::OptionCategory *> Categories) {
   for (const cl::Option *O : optionsOf(Categories))
-    // A repeated flag means the same; a list may be repeated.
+    // A repeated flag without a value has no effect. A list may be repeated.
     if (O->getNumOccurrencesFlag() == cl::Optional && !O->ValueStr.empty() &&
         O->getNumOccurrences() > 1)
       return make_error<UsageError>(dashed(*O) + " is given " +
@@ -131,7 +131,7 @@ bool flushPrinted() {
   std::error_code Fault = outs().error();
   if (!Fault)
     return true;
-  // LLVM would treat the error as a bug of the program.
+  // Otherwise LLVM treats the error as a bug of the program.
   outs().clear_error();
   failProgram(
       Started ? StringRef(Started->Name) : "graft",

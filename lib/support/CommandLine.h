@@ -68,13 +68,13 @@ void printOptionsJson(llvm::raw_ostream &OS, const ProgramHelp &Help);
 /// with ExitUsage after an error.
 void parseProgram(int Argc, char **Argv, const ProgramHelp &Help);
 
-/// Call it first in a program. No file that is opened later becomes stdin,
-/// stdout or stderr, even if these are closed. At exit, all output has arrived,
-/// or the exit status is \p Trouble. Faults of stderr are ignored, because they
-/// cannot be reported.
+/// Starts a program: call this function first. No file that is opened later
+/// becomes stdin, stdout or stderr, even if these are closed. If stdout cannot
+/// be written completely, the exit status is \p Trouble. Errors of stderr are
+/// ignored, because they cannot be reported.
 void startProgram(llvm::StringRef Program, int Trouble = ExitInput);
 
-/// Returns true if all output has arrived; reports an error if not.
+/// Flushes stdout. Returns true if all output was written, or reports an error.
 bool flushPrinted();
 
 /// Prints `PROGRAM: error: ...` on stderr and returns \p Status.

@@ -97,8 +97,8 @@ public:
   /// passes go on, so that one run reports all errors.
   void setStrict(bool On) { Strict = On; }
 
-  /// From now on, it is an error if the numbers of a step are not proved, as
-  /// with --fallback=refuse.
+  /// Makes it an error if the numbers of a step are not proved, as
+  /// --fallback=refuse does.
   void refuseUnproved() { RefusesUnproved = true; }
 
   /// Turns remarks on or off. Passes ask before they build one, because most

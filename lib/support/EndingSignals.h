@@ -11,8 +11,8 @@
 
 namespace graft {
 
-/// Signals that end a program by default and are not a fault of it. SIGPIPE and
-/// SIGXFSZ are not among them: they are about output.
+/// Signals that end a program by default and do not come from a fault of the
+/// program. SIGPIPE and SIGXFSZ are not included: they are errors of output.
 class EndingSignals {
 public:
   /// Finds the signals that the parent process has set to be ignored, as nohup

@@ -125,8 +125,8 @@ Expected<std::string> makeName(StringRef File) {
   // A line that begins with this word is not a rule.
   std::string Out = File == "define" ? "./" : "";
   for (char C : File) {
-    // These begin a line, another kind of rule, an assignment or a pattern.
-    // Make keeps some backslashes as they are.
+    // These characters begin a line, another kind of rule, an assignment or a
+    // pattern. Make keeps some backslashes.
     if (static_cast<uint8_t>(C) < 0x20 || C == 0x7f)
       return Refuse("has a control character");
     if (StringRef(";|=%*?[\\").contains(C))
@@ -139,7 +139,7 @@ Expected<std::string> makeName(StringRef File) {
   }
   if (File.empty())
     return Refuse("has no name");
-  // Make drops leading "./" and reads the "~" as a home directory.
+  // Make drops a leading "./" and replaces "~" by a home directory.
   StringRef Inner = File;
   while (Inner.consume_front("./"))
     Inner = Inner.ltrim('/');

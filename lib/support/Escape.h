@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A function for each language in which a name may be written. For any bytes of
-// a name, a reader of the language gets exactly this name. For terminals see
-// escapeControls() of Diagnostics.h.
+// Functions that write a name in a language such as JSON. A reader of the
+// language then reads exactly this name, whatever its bytes are. For terminals
+// see escapeControls() of Diagnostics.h.
 //
 //===----------------------------------------------------------------------===//
 

@@ -21,8 +21,8 @@ void MinCut::addEdge(Index From, Index To, int64_t Capacity) {
   Add(To, From, 0);
 }
 
-/// Sets the distances from the source along edges with capacity left, if less
-/// than that of the sink. Returns true if the sink is reached.
+/// Sets the distances from the source, along edges with unused capacity, of all
+/// nodes nearer than the sink. Returns true if the sink is reachable.
 bool MinCut::findLevels() {
   Level.assign(FirstEdge.size(), None);
   Level[Source] = 0;
@@ -36,8 +36,8 @@ bool MinCut::findLevels() {
   return Level[Sink] != None;
 }
 
-/// Sends all flow along shortest paths. (Paths are as long as the graph: no
-/// recursion.)
+/// Sends all flow along shortest paths. There is no recursion, because a path
+/// may be as long as the graph.
 void MinCut::sendFlow() {
   NextEdge = FirstEdge;
   std::vector<Index> Way;

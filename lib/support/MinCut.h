@@ -32,10 +32,11 @@ public:
     FirstEdge.push_back(None);
     return static_cast<Index>(FirstEdge.size() - 1);
   }
-  /// Adds an edge whose cut costs \p Capacity: \p From at the source side.
+  /// Adds an edge. A cut between \p From at the source side and \p To costs
+  /// \p Capacity.
   void addEdge(Index From, Index To, int64_t Capacity);
 
-  /// Returns by node: true if it stays with the source.
+  /// Returns a flag for each node: true if the node stays with the source.
   std::vector<bool> solve();
   /// The cost of the cut, after solve().
   int64_t flow() const { return Flow; }

@@ -22,7 +22,7 @@ namespace graft {
 
 static constexpr std::chrono::milliseconds Delay{2000}, Interval{200};
 
-/// The thread that prints, because a stage of the others may take long.
+/// The printing thread. The other threads cannot print while a stage runs.
 class Progress::Line {
 public:
   explicit Line(StringRef Program) : Program(Program), Begin(Clock::now()) {

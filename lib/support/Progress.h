@@ -25,7 +25,7 @@ public:
   Progress(const Progress &) = delete;
   Progress &operator=(const Progress &) = delete;
 
-  /// Allows the line from now on, after \p Program and a colon. Has no effect
+  /// Allows the line, with the prefix `PROGRAM: `, from now on. Has no effect
   /// if stderr is not a terminal.
   void start(llvm::StringRef Program);
   void stage(const llvm::Twine &What);

@@ -90,7 +90,8 @@ Uninterrupted::~Uninterrupted() {
 
 std::error_code createTemporary(StringRef Path,
                                 function_ref<std::error_code()> Open) {
-  // At no time can a signal leave the file, or remove that of another process.
+  // A signal never leaves the file, and never removes a file of another
+  // process.
   Uninterrupted Whole;
   sys::RemoveFileOnSignal(Path);
   std::error_code Reason = Open();
@@ -119,8 +120,8 @@ void removeTemporaries() {
   pid_t Self = ::gettid(), None = 0;
   if (!Ending.compare_exchange_strong(None, Self) && None != Self)
     waitForTheEnd();
-  // An uninterruptible thread is soon done, unless this fault handler runs on
-  // it.
+  // Waits for an uninterruptible thread, which is soon done. If this thread is
+  // the uninterruptible one, it is in the handler of its fault and cannot wait.
   while (Holding != 0 && Holding != Self)
     ::usleep(100);
   sys::RunInterruptHandlers();

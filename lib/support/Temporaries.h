@@ -16,9 +16,9 @@
 
 namespace graft {
 
-/// While an object lives, only a fault ends the program: signals wait, and so
-/// does another thread that wants to end it. For steps that belong together,
-/// none of which may take long.
+/// While an object lives, only a fault ends the program: signals wait, and
+/// another thread that wants to end the program waits. Use it for a sequence of
+/// short operations that must be complete.
 class Uninterrupted {
 public:
   Uninterrupted();
@@ -28,7 +28,7 @@ public:
 
 private:
   sigset_t Before;
-  pid_t Outer; ///< Nonzero inside of another one.
+  pid_t Outer; ///< Nonzero inside of another Uninterrupted.
 };
 
 /// Calls \p Open, which creates the file \p Path. If any thread ends the

@@ -75,8 +75,8 @@ inline void appendInt(std::string &S, unsigned Field, uint64_t V) {
 }
 
 /// Reads a length of one or two bytes at \p P, which is before \p End, and
-/// moves \p P behind it. Returns false if the length has another form or goes
-/// beyond \p End; \p P is then useless.
+/// moves \p P behind the length. Returns false, with an unspecified \p P, if
+/// the length has another form or ends beyond \p End.
 inline bool shortLength(const char *&P, const char *End, uint64_t &Length) {
   Length = static_cast<uint8_t>(*P++);
   if (Length >= 0x80) {

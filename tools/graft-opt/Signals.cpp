@@ -36,12 +36,13 @@ void endQuietly(int Signal) {
   raise(Signal);
 }
 
-/// Signals of a fault of the program. SIGBUS is one unless a mapped file was
-/// truncated: see catchLostPages.
+/// Signals of a fault of the program. SIGBUS is a fault unless another process
+/// truncated a mapped file: see catchLostPages.
 constexpr int FaultSignals[] = {SIGABRT, SIGSEGV, SIGILL, SIGFPE,
                                 SIGBUS,  SIGTRAP, SIGSYS};
 
-/// Uses no allocation and no stream: the state of the program is unknown.
+/// Ends the program after a fault. Uses no allocation and no stream, because
+/// the state of the program is unknown.
 void endFaulty(int Signal) {
   // A fault in here ends the program at once.
   for (int Any : FaultSignals)
@@ -71,8 +72,8 @@ void endWithoutMemory() {
 
 void SignalHandlers::install() const {
   Ending.install(endQuietly);
-  // A reader that goes away and a limit on file sizes are errors of write() and
-  // do not end the program.
+  // A closed pipe and a limit on file sizes become errors of write() and do not
+  // end the program.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
 #if !LLVM_ADDRESS_SANITIZER_BUILD

@@ -368,8 +368,8 @@ void Checker::checkDemands(const ProgramFacts &Facts) {
   checkForeignOps(Facts);
 }
 
-/// Checks that each replica can run the nodes for which no rule relates local
-/// and global values. (The pass insert-reductions checks that these nodes leave
+/// Checks that each replica can run the nodes whose local and global values no
+/// rule relates. (The pass insert-reductions checks that these nodes leave
 /// copies of variables equal. A written file does not state which copies may
 /// differ by a rule for their variable.)
 void Checker::checkLocalRuns(const ProgramFacts &Facts) {

@@ -42,7 +42,7 @@ void checkLoops(const Graph &G, const LoopInfo &Loops,
 }
 
 /// Returns true if \p Now differs from \p Was only where \p Sizes follow the
-/// batch, and has the size of one of \p Replicas there.
+/// batch, and has the size of a per-replica shard there.
 static bool isLocalShape(const DimAnalysis &Dims, ArrayRef<DimId> Sizes,
                          ArrayRef<int64_t> Was, ArrayRef<int64_t> Now,
                          unsigned Replicas) {

@@ -29,8 +29,8 @@ namespace graft {
 namespace {
 
 /// Returns the word in the names of copies in \p Lowered. It follows from the
-/// marker attribute. Without a marker, it is the word that the names of \p
-/// Input leave free.
+/// marker attribute. Without a marker, it is the word that no name of \p Input
+/// uses.
 std::string copyWordOf(const Graph &Lowered, const Graph &Input) {
   return hasGraftStamp(Lowered) ? copyWordOf(Lowered) : freeCopyWord(Input);
 }
@@ -44,7 +44,7 @@ public:
 
   /// Returns the program; null after an error.
   std::unique_ptr<Graph> fold();
-  /// Folds the graph and checks what the program does not show.
+  /// Folds the graph and checks its copies, which the program does not show.
   std::unique_ptr<Graph> run() {
     std::unique_ptr<Graph> Result = fold();
     return Result && checkCopies(L, In, *Result, Groups, Diags)
@@ -231,7 +231,7 @@ void Folder::make(Group &Gr) {
     bool Shared =
         A.Key == "shared_name" || A.Key == "seed2" || A.Key == "frame_name";
     NodeId From = Shared && !Once && Gr.Copies[0] != NoNode ? Gr.Copies[0] : M;
-    // Without a shared name on copy 0 of a handle, the other copies have one.
+    // If copy 0 of a handle has no shared name, only the other copies have one.
     if (auto Value = L.attr(From, A.Key))
       P->setAttr(N, A.Key, *Value);
   }
@@ -239,7 +239,7 @@ void Folder::make(Group &Gr) {
     takeFrame(Gr);
   if (FromInput && L.isOp(M, op::Const)) {
     NodeId Was = In.find(Gr.Base);
-    // The likely input that foldAlone() makes has names and ops only.
+    // The graph that foldAlone() has for the input has names and ops only.
     auto Value = In.isOp(Was, op::Const) ? In.attr(Was, "value") : std::nullopt;
     if (Value && Value != L.attr(M, "value"))
       P->setAttr(N, OriginalAttr, *Value);
@@ -369,7 +369,7 @@ bool Folder::controls(Group &Gr, NodeId N, unsigned Replica, bool Once,
   return true;
 }
 
-/// Returns the value of the constant \p E if it can be an axis: a scalar.
+/// Returns the value of \p E if it is a scalar constant, as an axis must be.
 std::optional<int64_t> Folder::axisAt(Endpoint E) const {
   auto Value = constValue(L, E.Node);
   if (!Value || Value->Ints.size() != 1 || !Value->Shape.Dims.empty())
@@ -581,9 +581,9 @@ std::unique_ptr<Graph> foldReplicas(const Graph &Lowered, const Graph &Input,
 std::unique_ptr<Graph> foldAlone(const Graph &Lowered) {
   if (stampedReplicas(Lowered) < 2)
     return nullptr;
-  // Likely stands for the unknown input. It has the name of each node that is
-  // not a copy, and the base name of each copy 0. It lacks marked nodes and
-  // their operands.
+  // Likely replaces the unknown input. It has the name of each node that is not
+  // a copy, and the base name of each copy 0. It lacks marked nodes and their
+  // operands.
   std::string Word = copyWordOf(Lowered);
   const Graph None;
   Graph Likely;
@@ -668,7 +668,7 @@ bool certifyLowered(const Graph &Input, const Graph &Lowered,
     std::unique_ptr<Graph> Plain = withoutPlaces(Lowered, Input);
     return certifyProgram(Input, Plain ? *Plain : Lowered, Diags);
   }
-  // With one replica, no name shows which nodes are copies.
+  // With one replica, names do not show which nodes are copies.
   if (Replicas == 1)
     return verifyOneReplica(Lowered, Input, Diags);
   std::unique_ptr<Graph> Program = foldReplicas(Lowered, Input, Diags);

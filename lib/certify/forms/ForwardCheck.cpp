@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Splits, merges, reductions, gathers, scales and Identities. Each does nothing
-// to global values if the types of its inputs and outputs are right.
+// Splits, merges, reductions, gathers, scales and Identities. Each leaves
+// global values unchanged if the types of its inputs and outputs are right.
 //
 //===----------------------------------------------------------------------===//
 

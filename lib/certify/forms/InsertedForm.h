@@ -51,7 +51,7 @@ const InsertedForm &formOf(Inserted Kind);
 /// Returns the kind of \p N, which is not of the input and has no marker.
 Inserted recognizeInserted(const LoweredFile &File, NodeId N);
 
-/// Returns true if \p N was inserted and its op does nothing to global values.
+/// Returns true if \p N was inserted and its op does not change global values.
 bool forwards(const Comparison &C, NodeId N);
 
 /// Checks that \p N, an inserted node that is not a gate, waits for gates only.

@@ -2,7 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors are packed into one by element range and taken out of it again:
+// Tensors are packed into one tensor, each in a range of elements, and
+// unpacked:
 //
 //     flat_i = Reshape(x_i, [-1])     pack = ConcatV2(flat_0, ..., flat_n, 0)
 //     ... nodes that work on each element by itself, such as a reduction ...
@@ -95,7 +96,7 @@ static StringRef splitFault(const Comparison &C, const DimAnalysis &Dims,
   return "";
 }
 
-/// Returns true if \p N gives its input the shape of \p Source.
+/// Returns true if \p N reshapes its input to the shape of \p Source.
 static bool restoresShape(const Graph &G, const DimAnalysis &Dims, NodeId N,
                           Endpoint Source) {
   auto Was = Dims.shape(Source);

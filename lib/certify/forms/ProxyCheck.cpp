@@ -11,7 +11,7 @@
 //   - a value that the input reads before a change is read before the refresh;
 //   - a value that the input reads after a change is read from the variable.
 //
-// In the input itself, any of several unordered assignments may come last.
+// Assignments need no order: in the input, too, any of several may be last.
 //
 // A lookup of rows in a proxy has no edge to the refresh. Its rows are a part
 // of the batch (checked). So an unreplicated node has the rows of all replicas

@@ -53,8 +53,8 @@ private:
   std::vector<SmallVector<NodeId, 2>> Users; ///< By node of the input.
 };
 
-/// Returns the updates of parts that \p P stands for: the control inputs of a
-/// NoOp, or the updates whose references an Identity concatenates.
+/// Returns the updates of parts that \p P replaces: the control inputs of a
+/// NoOp, or the references whose concatenation an Identity forwards.
 ArrayRef<Endpoint> PartitionChecker::updatesOf(NodeId P) const {
   if (G.isOp(P, op::NoOp))
     return G.controlInputs(P);
@@ -66,7 +66,7 @@ ArrayRef<Endpoint> PartitionChecker::updatesOf(NodeId P) const {
   return Joins ? G.dataInputs(Join).drop_back() : ArrayRef<Endpoint>();
 }
 
-/// Notes which updates of parts belong to which update of the input.
+/// Maps each update of a part to its update of the input.
 void PartitionChecker::findUpdates() {
   for (NodeId P = 0; P < G.size(); ++P) {
     NodeId I = InputOf[P];
@@ -409,7 +409,7 @@ bool PartitionChecker::checkPartUpdate(NodeId I, NodeId U,
       Good = X.E == Want && X.By == Ids && X.Index == Index &&
              ArrayRef<int64_t>(X.List) == ArrayRef<int64_t>(C.Offsets);
     } else if (int(K) == Def.Grad && Good) {
-      // A scalar updates all elements, so each part takes it as it is.
+      // A scalar updates all elements, so each part reads it unsliced.
       NodeId From = PartsOf[Want.Node];
       auto Value = From != NoNode && G.isOp(From, op::Const)
                        ? constValue(G, From)

@@ -65,8 +65,8 @@ struct PartTerm {
     Initialized, ///< True if the parts List of E are initialized.
   };
   KindType Kind = None;
-  /// A slice or lookup takes a value that was read from E. In SentRows: the
-  /// rows were reshaped.
+  /// In a slice or lookup: the operand is a value that was read from E. In
+  /// SentRows: the rows were reshaped.
   bool OfValue = false;
   /// In PartNumber: List has the one size of the parts. Otherwise, it has the
   /// offsets of all parts but the first.

@@ -175,7 +175,7 @@ NodeId Spreader::twin(StringRef Name, unsigned Replica) const {
 }
 
 /// Finds ops of the computation that repeat a node outside of it. The name of
-/// an op tells the node to compare it with.
+/// the op determines the node to compare.
 void Spreader::findTwins() {
   std::vector<NodeId> Order = topologicalOrder(F);
   for (NodeId N : Order) {
@@ -381,7 +381,7 @@ Endpoint Spreader::passedBy(Endpoint E) const {
   return {};
 }
 
-/// Returns true if \p N passes on the operand of each replica.
+/// Returns true if \p N is an inserted Identity of a TPUReplicatedInput.
 bool Spreader::isTaken(NodeId N) const {
   return File.role(N) == TpuRole::Member && F.isOp(N, op::Identity) &&
          F.node(N).NumData == 1 && !File.isOfInput(N) &&

@@ -131,8 +131,8 @@ bool AsyncChecker::withoutBounds() {
   return all_of(Loose, [](const auto &G) { return G != nullptr; });
 }
 
-/// Checks which variables are shared and which are each worker's own, by the
-/// collections of the input.
+/// Checks by the collections of the input which variables are shared and which
+/// are local to a worker.
 bool AsyncChecker::checkVariables() {
   bool Good = true;
   for (unsigned F = 0; F < Files.size(); ++F) {
@@ -154,7 +154,7 @@ bool AsyncChecker::checkVariables() {
                      formatv("has another staleness bound than {0}, that of "
                              "the chief",
                              Ahead));
-      // Without a task in its device, each worker would place the variable on
+      // If the device named no task, each worker would place the variable on
       // its own task.
       if (auto On = DeviceName::parse(G.device(Var));
           !Own && (!On || On->Job.empty() || !On->Task))
@@ -189,8 +189,8 @@ bool AsyncChecker::compareAttrs(unsigned File, NodeId N, NodeId With) {
   return true;
 }
 
-/// Checks that the device is that of the chief, or the same device on the task
-/// of this worker.
+/// Checks that \p N is on the device of \p With, the node of the chief, or on
+/// the same device of its worker's task.
 bool AsyncChecker::compareDevice(unsigned File, NodeId N, NodeId With,
                                  bool Shared) {
   StringRef Is = Files[File]->device(N), Was = Files[0]->device(With);
@@ -207,7 +207,7 @@ bool AsyncChecker::compareDevice(unsigned File, NodeId N, NodeId With,
   if (!Here || !There || Here->Job.empty() || There->Job.empty() ||
       Here->Type != There->Type || Here->Index != There->Index)
     return error(File, N, "is on another device than in the file of the chief");
-  // The first device that differs tells the task of a worker.
+  // The first device that differs determines the task of the worker.
   for (auto [Worker, At] : {std::pair(0U, &*There), std::pair(File, &*Here)}) {
     Task Its{At->Job, At->Task.value_or(0)};
     if (!Tasks[Worker])
@@ -255,8 +255,8 @@ bool AsyncChecker::compareWithChief(unsigned File) {
   return Good;
 }
 
-/// Checks that the update \p N of a shared variable takes the lock, and turns
-/// it into the update of the input, which need not take it.
+/// Checks that the update \p N of a shared variable takes the lock. Restores
+/// the update of the input, which may lack the lock.
 bool AsyncChecker::withoutLock(NodeId N) {
   const Graph &Chief = *Files[0];
   NodeId Was = In.find(Chief.name(N));
@@ -284,7 +284,7 @@ bool AsyncChecker::withoutLock(NodeId N) {
     }
     return true;
   }
-  // The update writes rows: its indices are those of one axis.
+  // The update writes rows: its indices are a column of row numbers.
   if (!Scatters(op::ResourceScatterNdAdd, op::ResourceScatterAdd) &&
       !Scatters(op::ResourceScatterNdSub, op::ResourceScatterSub) &&
       !Scatters(op::ResourceScatterNdUpdate, op::ResourceScatterUpdate))

@@ -3,17 +3,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Checks the files of asynchronous workers, which update shared variables
-// without waiting for each other. Together they are no single-device step.
-// Instead:
+// without waiting for each other. Together they do not compute the
+// single-device step. Instead:
 //
 //   - each file alone is the step of the input, except for locks of updates:
-//     fold/ certifies the file of the chief, and the others are compared with
-//     it node for node;
-//   - a shared variable has one device and one name in all files; a variable
-//     that is in `local_variables` only is each worker's own;
-//   - an update of a shared variable takes its lock, so that none is lost;
-//   - any other node is on the task of its worker, or where all files have it;
-//   - with a bound no worker is further ahead of the slowest (BoundCheck.h).
+//     fold/ certifies the file of the chief, and the other files are compared
+//     with it node for node;
+//   - a shared variable has one device and one name in all files. Each worker
+//     has its own copy of a variable that is in `local_variables` only;
+//   - an update of a shared variable takes its lock, so that no update is lost;
+//   - any other node is on the task of its worker, or on one device in all
+//     files;
+//   - no worker is ahead of the slowest by more than the bound (BoundCheck.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,9 +39,9 @@ int64_t aheadOf(const Graph &G);
 
 /// Names of nodes in the input.
 struct AsyncNames {
-  const llvm::StringSet<> &Local;   ///< Variables that each worker has.
+  const llvm::StringSet<> &Local;   ///< Variables local to a worker.
   const llvm::StringSet<> &Trained; ///< Variables that have gradients.
-  const llvm::StringSet<> &Runs;    ///< Nodes that are run.
+  const llvm::StringSet<> &Runs;    ///< Nodes that callers run.
 };
 
 /// Checks \p Files, in any order, as above. Returns the graph of the chief as

@@ -79,8 +79,7 @@ private:
 // The form
 //===----------------------------------------------------------------------===//
 
-/// Finds the nodes of the step counter that have stamps: variable, zeros, gate
-/// and names.
+/// Finds the marked nodes of the step counter: variable, zeros, gate and names.
 bool BoundChecker::findParts() {
   DenseSet<NodeId> Known;
   for (NodeId N = 0; N < G->size(); ++N) {
@@ -207,8 +206,8 @@ bool BoundChecker::compare(NodeId Want, NodeId Is) {
   return true;
 }
 
-/// Compares the step counter from its stamped nodes on. Their inputs reach all
-/// of it.
+/// Compares the step counter, from its marked nodes up their inputs. This walk
+/// reaches all of its nodes.
 bool BoundChecker::compareAll() {
   std::vector<std::pair<NodeId, NodeId>> Ends = std::move(Work);
   Work.clear();
@@ -304,7 +303,7 @@ void BoundChecker::strip() {
   G = compact(*G);
 }
 
-/// Checks that exactly \p Must wait for \p Of.
+/// Checks that the nodes \p Must, and no other nodes, wait for \p Of.
 bool BoundChecker::checkSet(ArrayRef<NodeId> Must, NodeId Of,
                             const Twine &Missing, const Twine &TooMuch) {
   bool Good = true;
@@ -321,7 +320,7 @@ bool BoundChecker::checkSet(ArrayRef<NodeId> Must, NodeId Of,
   return Good;
 }
 
-/// Checks which nodes wait, and which are counted.
+/// Checks which nodes wait for the zeros or the gate, and which are counted.
 bool BoundChecker::checkSteps() {
   VariableIndex Vars(*G);
   std::vector<NodeId> Trained;

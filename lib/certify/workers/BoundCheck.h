@@ -10,16 +10,16 @@
 //     the accumulators that wake workers up have one device and one name in all
 //     files, and no other node uses them or has their names;
 //   - each write of a gradient waits and is in no loop; no other node waits;
-//   - every name of the input that is run and writes a gradient is counted, and
-//     no other;
-//   - the counts are reset before a trained variable gets a first value, or one
-//     of a checkpoint, and at no other time.
+//   - a name that callers run is counted if its run writes a gradient. A name
+//     whose run writes no gradient is not counted;
+//   - the counts are reset before a trained variable is initialized or restored
+//     from a checkpoint, and at no other time.
 //
 // Let steps[i] count the steps of worker i. Between two resets, steps[i] grows
-// by one only after the gate has let this run through, when steps[i] -
-// min(steps) was less than the bound; the minimum never shrinks. If a worker
-// makes one step at a time, it is never further ahead than the bound, and only
-// a worker that was less than the bound ahead makes an update.
+// by one only after the run has passed the gate, when steps[i] - min(steps) was
+// less than the bound; the minimum never shrinks. If a worker makes one step at
+// a time, it is never further ahead than the bound, and only a worker that was
+// less than the bound ahead makes an update.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,9 +39,9 @@ namespace graft {
 /// The facts that are the same for all files.
 struct BoundPlan {
   const Graph &In;
-  const llvm::StringSet<> &Local;   ///< Variables that each worker has.
+  const llvm::StringSet<> &Local;   ///< Variables local to a worker.
   const llvm::StringSet<> &Trained; ///< Variables that have gradients.
-  const llvm::StringSet<> &Runs;    ///< Nodes of the input that are run.
+  const llvm::StringSet<> &Runs;    ///< Nodes of the input that callers run.
   unsigned Workers = 0;
   int64_t Ahead = 0;
 };

@@ -190,8 +190,8 @@ bool WorkersJoin::findFeeds() {
   return true;
 }
 
-/// Checks that a worker is fed its share of the rows, if the input has their
-/// number.
+/// Checks that the feed of a worker has its share of the rows, if the input
+/// states the batch size.
 bool WorkersJoin::checkFeedShape(unsigned File, NodeId N, const Feed &F) {
   const Graph &G = Files[File].G;
   NodeId I = In.find(G.name(N));
@@ -232,7 +232,7 @@ NodeId WorkersJoin::addConst(const Twine &Name, int64_t Value,
   return N;
 }
 
-/// Gives \p N the stamps of a node that joins or splits replicas.
+/// Sets on \p N the marker attributes of a node that merges or splits values.
 void WorkersJoin::stamp(NodeId N, NodeId Like, unsigned File) {
   const Graph &G = Files[File].G;
   L->setIntAttr(N, StampAttr, Replicas);
@@ -362,8 +362,8 @@ bool WorkersJoin::compare(unsigned File, NodeId N, NodeId With) {
 // Edges
 //===----------------------------------------------------------------------===//
 
-/// Finds the endpoint of the graph for all that \p E, an input of \p User of a
-/// file, stands for.
+/// Finds the endpoint in the graph for all that corresponds to \p E, an input
+/// of \p User in a file.
 bool WorkersJoin::source(unsigned File, NodeId User, Endpoint E,
                          Endpoint &Result, unsigned Depth) {
   const WorkerFile &F = Files[File];
@@ -379,7 +379,7 @@ bool WorkersJoin::source(unsigned File, NodeId User, Endpoint E,
     if (isLocalSplit(File, E.Node) || isFeed(File, E.Node)) {
       NodeId Rows = isFeed(File, E.Node) ? E.Node : F.G.input(E.Node, 1).Node;
       const Feed &Its = Feeds.find(F.G.name(Rows))->second;
-      // With a split of its own, a worker reads only the parts of its rows.
+      // If the worker splits its rows, nodes read the outputs of this split.
       if (Rows == E.Node && Its.Local[File] != NoNode)
         return error(File, User,
                      "reads the feed of a worker before the split among its "
@@ -455,8 +455,8 @@ bool WorkersJoin::whole(unsigned File, NodeId N) {
          Fails();
 }
 
-/// Adds the control input that \p N stands for, a control input of \p User in a
-/// file. Control inputs that only order writes are left out.
+/// Adds the control input that corresponds to \p N, a control input of \p User
+/// in a file. Leaves out control inputs that only order messages and writes.
 bool WorkersJoin::control(unsigned File, NodeId User, NodeId N,
                           std::vector<Endpoint> &Result) {
   auto [Of, To] = waitsFor(File, N);
@@ -491,7 +491,7 @@ bool WorkersJoin::control(unsigned File, NodeId User, NodeId N,
   }
 }
 
-/// Finds the handle that a read in a loop had before it was moved out of the
+/// Finds the handle that a read in a loop took before the read moved out of the
 /// loop.
 bool WorkersJoin::outside(unsigned File, NodeId N,
                           std::vector<Endpoint> &Result) {
@@ -542,7 +542,7 @@ bool WorkersJoin::outside(unsigned File, NodeId N,
   return true;
 }
 
-/// Finds the inputs that \p N of a file has in the graph for all.
+/// Finds the inputs of \p N of a file, as endpoints of the graph for all.
 bool WorkersJoin::inputs(unsigned File, NodeId N,
                          std::vector<Endpoint> &Result) {
   const Graph &G = Files[File].G;
@@ -645,9 +645,9 @@ void WorkersJoin::addWaits(NodeId To, unsigned Data,
   }
 }
 
-/// Checks that a wait that some files lack is for a node that has no effect and
-/// always runs. Such a wait changes no result. Makes unreplicated nodes wait
-/// for all copies.
+/// Checks control dependencies that some files lack. Each must be on a node
+/// that has no effect and always runs: then it changes no result. Makes
+/// unreplicated nodes wait for all copies.
 bool WorkersJoin::completeWaits() {
   VariableIndex Vars(*L);
   std::vector<NodeId> Order = topologicalOrder(*L);
@@ -759,9 +759,9 @@ bool WorkersJoin::tellsEnd(unsigned File, NodeId Get, NodeId N) {
   });
 }
 
-/// Checks that a name runs the node that had it in the input. If another worker
-/// has that node, the name returns its value, or zeros if its branch is not
-/// taken.
+/// Checks that the node of a name runs the node that had this name in the
+/// input. If another worker has that node, the name returns the node's value,
+/// or zeros if its branch is not taken.
 bool WorkersJoin::checkName(unsigned File, NodeId N) {
   const WorkerFile &F = Files[File];
   const Graph &G = F.G;
@@ -794,7 +794,7 @@ bool WorkersJoin::checkName(unsigned File, NodeId N) {
       return error(File, N, "also runs '" + G.name(E.Node) + "'");
     Runs = true;
   }
-  // A node without outputs: a message tells other workers that it has ended.
+  // The node has no outputs: a message tells other workers that it has run.
   if (Outputs == 0 && File != 0)
     Runs = any_of(F.waitsOf(N), [&](NodeId Its) {
       return F.is(Its, Role::Get) && tellsEnd(File, Its, It->second);

@@ -71,7 +71,7 @@ private:
     int64_t Axis = 0;
     std::vector<unsigned>
         First;                 ///< By file: its first part; last: their number.
-    std::vector<NodeId> Local; ///< By file: its own split, or NoNode.
+    std::vector<NodeId> Local; ///< By file: its split, or NoNode.
   };
 
   bool matchMessages();

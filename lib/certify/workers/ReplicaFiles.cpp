@@ -4,7 +4,7 @@
 //
 // Compares each file with that of worker 0, node by node, then makes a program
 // of the file of worker 0. A node is per-replica if it is, or depends on, a
-// variable, rows, or values of other workers in a collective; any other node is
+// variable, rows, or values of other workers in a collective. Any other node is
 // unreplicated.
 //
 //===----------------------------------------------------------------------===//
@@ -256,7 +256,7 @@ bool ReplicaFiles::compareClasses(unsigned File, NodeId N, NodeId With) {
   return true;
 }
 
-/// Checks that \p N is on the task of its worker, as all of its nodes are.
+/// Checks that \p N is on the task of its worker, as are all nodes of the file.
 bool ReplicaFiles::compareDevice(unsigned File, NodeId N) {
   auto Its = DeviceName::parse(Files[File]->device(N));
   if (!Its || Its->Job.empty() || !Its->Task)
@@ -345,7 +345,7 @@ bool ReplicaFiles::compareNodes(unsigned File, NodeId N, NodeId With) {
   return compareAttrs(File, N, With);
 }
 
-/// Checks that each collective has all workers as members, and keys of its own.
+/// Checks that each collective has all workers as members, and unique keys.
 void ReplicaFiles::checkCollectives() {
   std::map<std::pair<int64_t, int64_t>, NodeId> Known;
   for (NodeId N = 0; N < G->size(); ++N) {
@@ -366,7 +366,7 @@ void ReplicaFiles::checkCollectives() {
   }
 }
 
-/// Checks that both files have the same nodes, except for those that send.
+/// Checks that \p File has the nodes of worker 0, except for sends.
 bool ReplicaFiles::compare(unsigned File) {
   const Graph &F = *Files[File];
   std::vector<bool> Found(G->size());
@@ -425,7 +425,7 @@ void ReplicaFiles::findCopies() {
   }
 }
 
-/// Returns true if \p N is unreplicated, but has another value on each worker.
+/// Returns true if \p N is unreplicated, but its value differs per worker.
 bool ReplicaFiles::makesOwn(NodeId N) const {
   StringRef Op = G->opName(N);
   const OpDef *Def = G->opDef(N);
@@ -579,7 +579,7 @@ Endpoint ReplicaFiles::pick(Endpoint E) {
   return {It->second, 0};
 }
 
-/// Connects `Cast(CollectiveReduce(Cast(x)))`, a minimum or maximum of numbers.
+/// Connects a Truth: `Cast(CollectiveReduce(Cast(x)))`, a minimum or maximum.
 void ReplicaFiles::connectTruth(NodeId N) {
   NodeId Made = ProgramOf[N];
   auto Casts = [&](NodeId Of, unsigned From, unsigned To) {

@@ -233,7 +233,7 @@ void WireChecker::send(Messages &Wire, const WorkerFile::Message &M,
   Wire.put(M.Queue, Values, there(Ends), there(Before));
 }
 
-/// Writes the exchange of the messages that the file sends and takes.
+/// Writes the exchange of the messages that the file sends and receives.
 void WireChecker::write() {
   unsigned Names = 0;
   for (NodeId N = 0; N < F.G.size(); ++N) {
@@ -266,7 +266,7 @@ void WireChecker::write() {
                  .Scope = F.Scope},
                 NoNode);
   Wire.begin(Names, markedBy(F), Copies("refresh"));
-  // Messages without a root come first: the others take their numbers.
+  // Messages without a root come first: other messages have their numbers.
   StringMap<Endpoint> Keys;
   for (bool First : {true, false})
     for (const WorkerFile::Message &M : F.Gets)
@@ -301,7 +301,7 @@ void WireChecker::write() {
           F.G.name(N).ends_with("/back") ||
           F.G.name(N).starts_with(F.Scope + "/same_"))
         Controls.push_back(N);
-    // A run is over when the messages that it took are back in their queues.
+    // A run is over when its received messages are back in their queues.
     for (const WorkerFile::Message &M : F.Gets)
       if (NodeId Back = F.wire(M.Queue.Name + "/back");
           Back != NoNode && is_contained(Controls, M.Node) &&

@@ -1,4 +1,4 @@
-//===- lib/certify/workers/WireCheck.h - messages as they must be ---------===//
+//===- lib/certify/workers/WireCheck.h - check of the exchange ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //

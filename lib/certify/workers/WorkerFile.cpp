@@ -23,7 +23,7 @@ namespace graft {
 
 static constexpr StringLiteral StepScope = "/step/", OwnScope = "/own/";
 
-/// Returns the role of a node in the scope, by its stamp \p Part.
+/// Returns the role of a node in the scope, by its attribute \p Part.
 static Role roleOf(StringRef Part) {
   return StringSwitch<Role>(Part)
       .Case(part::Put, Role::Put)
@@ -57,7 +57,7 @@ WorkerFile::WorkerFile(const Graph &G) : G(G), Vars(G) {
   Own = HostOf("own_" + Twine(Worker));
   if (Own.empty() && Worker == 0)
     Own = Home;
-  // A file without messages has no number; its copies tell the worker.
+  // A file without messages has no Number. Its copies show which worker it is.
   if (std::string Word = copyWordOf(G); !talks())
     for (NodeId N = 0; N < G.size(); ++N)
       if (auto Copy =

@@ -28,29 +28,29 @@ namespace graft {
 
 /// The role of a node in a worker's graph, by its stamp.
 enum class Role : uint8_t {
-  Payload, ///< A node of the graph for all workers.
-  Name,    ///< Has the name of the node that it runs.
-  Own,     ///< Repeats a node of the graph for all workers.
-  Wire,    ///< Part of the exchange of messages.
-  Put,     ///< Sends a message.
-  Get,     ///< Receives a message.
-  End,
-  Reads,
-  AllGiven,
-  Taken,
-  Outside,
-  Branch,
-  Given,
-  Whole,
-  LocalInit,
-  Ready,
+  Payload,   ///< A node of the graph for all workers.
+  Name,      ///< Has the name of the node that it runs.
+  Own,       ///< Repeats a node of the graph for all workers.
+  Wire,      ///< Part of the exchange of messages.
+  Put,       ///< Sends a message.
+  Get,       ///< Receives a message.
+  End,       ///< Runs after a node of another worker has run.
+  Reads,     ///< Waits for the reads of a worker, before a write.
+  AllGiven,  ///< Waits for all messages of a run, before a write of the chief.
+  Taken,     ///< The worker's copy of the value of a read.
+  Outside,   ///< A read before a loop that replaces a read in the loop.
+  Branch,    ///< Moves a value out of a conditional or into one.
+  Given,     ///< The rows of a feed that one worker sends to other workers.
+  Whole,     ///< A whole feed, concatenated from the rows of all workers.
+  LocalInit, ///< The worker's part of the initialization of a session.
+  Ready,     ///< Tests if this initialization may run.
 };
 
 /// One of the files that are joined.
 struct WorkerFile {
   explicit WorkerFile(const Graph &G);
 
-  /// A message that the file sends or takes.
+  /// A message that the file sends or receives.
   struct Message {
     MessageQueue Queue;
     NodeId Node = NoNode; ///< The Put or the Get.
@@ -73,8 +73,9 @@ struct WorkerFile {
   NodeId wire(const llvm::Twine &Name) const {
     return G.find((Scope + "/" + Name).str());
   }
-  /// Returns the number of the run on the device that keeps the state of runs.
-  /// On a worker with copies, Number follows from it once they are refreshed.
+  /// Returns the node with the number of the run, on the device that keeps the
+  /// state of runs. On a worker with variable copies, Number waits until these
+  /// are refreshed.
   NodeId run() const {
     NodeId Joins = wire("joins");
     return Joins == NoNode ? Number : Joins;
@@ -98,7 +99,7 @@ struct WorkerFile {
   const tensorflow::FunctionDef *function(llvm::StringRef Name) const;
 
   const Graph &G;
-  /// By the stamp; without one, the lowest number of a copy in the file.
+  /// Attributes of Number. Without it, Worker is the lowest replica here.
   unsigned Worker = 0, Workers = 0;
   std::string Scope; ///< The scope of inserted nodes; empty if there are none.
   NodeId Number = NoNode;

@@ -3,18 +3,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Checks the order in time, which the joined graph does not show. Each worker
-// runs its file in a session of its own, so the files have to arrange what one
-// session does for the graph for all:
+// runs its file in its own session. So the files must ensure what one session
+// ensures for the graph for all:
 //
-//   - when a worker runs a name, the others send the messages that it takes and
-//     take those that it sends, as many of each;
+//   - in the runs of a name, each message that one worker sends is received by
+//     another worker, and each that a worker receives is sent;
 //   - workers do not wait for each other in a cycle;
-//   - each worker computes the nodes that are in all files: they draw, take and
-//     write nothing;
-//   - a variable is written when all workers have read it, or before any does;
-//   - a worker reads variables after the chief has begun the run;
-//   - nothing is written before all that a run needs is there, and all messages
-//     of a worker in one run have one number, so that it can be started again;
+//   - a node of several files draws, dequeues and writes nothing, since each of
+//     the workers runs it;
+//   - each write of a variable comes before or after each read by any worker;
+//   - a worker reads variables only after the chief has begun the run;
+//   - the chief writes only after the messages of the run have arrived, and the
+//     messages of a worker in a run have one number: a worker can be restarted;
 //   - a worker's nodes are on its devices, or on servers.
 //
 //===----------------------------------------------------------------------===//
@@ -84,7 +84,7 @@ private:
   std::map<std::string, std::set<std::string>> MessagesOf;
   /// By name and file: the set of nodes that a run of the name runs.
   std::map<std::string, std::vector<std::vector<bool>>> RunsOf;
-  /// By node that sends a message: the nodes that take it.
+  /// By node that sends a message: the nodes that receive it.
   std::map<Place, SmallVector<Place, 1>> TakenBy;
   std::map<Place, std::set<Place>> After; ///< See comesAfter().
   std::set<Place> AfterWrites;            ///< Nodes that wait for any write.
@@ -111,7 +111,7 @@ std::vector<bool> WorkersChecker::cone(unsigned File, NodeId N) const {
   return In;
 }
 
-/// Checks that each message is sent and taken in the runs of the same names.
+/// Checks that each message is sent and received in runs of the same names.
 bool WorkersChecker::checkNames() {
   std::set<std::string> Names;
   for (const WorkerFile &F : Files) {
@@ -137,7 +137,7 @@ bool WorkersChecker::checkNames() {
                      "'" + Name + "' is missing, so this worker cannot run it");
       Some = F == 0 ? N : Some;
       Runs.push_back(cone(F, N));
-      // A name waits for all that it sends and takes, and for nothing else.
+      // The name waits for each message that its run sends or receives.
       bool Ends = false, Talks = false;
       std::vector<NodeId> All = File.waitsOf(N);
       auto Waits = [&](NodeId For) { return is_contained(All, For); };
@@ -193,8 +193,7 @@ bool WorkersChecker::checkNames() {
                          "', which no worker receives in this run");
     Good &= checkNumbers(Name, Messages);
   }
-  // A node without users must not take messages, unless all workers run its
-  // name.
+  // A node without users may receive messages only if all workers run its name.
   for (unsigned F = 0; F < Files.size(); ++F) {
     const WorkerFile &File = Files[F];
     for (NodeId N = 0; N < File.G.size(); ++N) {
@@ -213,8 +212,8 @@ bool WorkersChecker::checkNames() {
   return Good;
 }
 
-/// Checks the messages that a worker sends the chief in a run of \p Name: one
-/// may have any number of the run, and all others have the same.
+/// Checks that the messages of a worker to the chief in a run of \p Name have
+/// one number. A message has the number of its root, or the chief compares it.
 bool WorkersChecker::checkNumbers(StringRef Name,
                                   const std::set<std::string> &Messages) {
   std::map<unsigned, std::vector<Endpoint>> Free; // by worker
@@ -261,8 +260,8 @@ bool WorkersChecker::checkNumbers(StringRef Name,
   return Good;
 }
 
-/// A restarted worker sends its messages again. So a message that takes the
-/// number of another message must be sent before that one, or be marked.
+/// Checks messages for restarts: a restarted worker sends its messages again.
+/// So a message must be sent before its root, or be marked (Messages.h).
 /// Messages of the chief must be marked, too.
 bool WorkersChecker::checkLeads() {
   bool Good = true;
@@ -364,8 +363,8 @@ bool WorkersChecker::checkCircles() {
 // Values
 //===----------------------------------------------------------------------===//
 
-/// Checks that each worker may run the nodes that all files have: they draw,
-/// take and write nothing.
+/// Checks that nodes of several files draw, dequeue and write nothing: each of
+/// the workers runs them.
 bool WorkersChecker::checkCommon() {
   bool Good = true;
   for (unsigned F = 0; F < Files.size(); ++F) {
@@ -384,8 +383,8 @@ bool WorkersChecker::checkCommon() {
   return Good;
 }
 
-/// Checks that a worker other than the chief reads variables after the chief
-/// has begun the run.
+/// Checks that a worker other than the chief reads variables only after the
+/// chief has begun the run.
 bool WorkersChecker::checkBegun() {
   bool Good = true;
   for (unsigned F = 1; F < Files.size(); ++F) {
@@ -510,8 +509,8 @@ bool WorkersChecker::checkWrite(unsigned File, NodeId N) {
   return Good;
 }
 
-/// Checks that a write of the chief waits for all messages that its run takes,
-/// so that nothing is written when a worker has to begin again.
+/// Checks that a write of the chief waits for all messages that its run
+/// receives. So no variable has changed if a worker restarts before that.
 bool WorkersChecker::checkAllGiven(NodeId Write) {
   const WorkerFile &F = Files[0];
   std::vector<std::string> Names;
@@ -572,7 +571,7 @@ bool WorkersChecker::checkDevices() {
     if (auto Task = jobAndTask(Files[F].Own))
       if (!WorkerOf.try_emplace(*Task, F).second)
         return error(F, Files[F].Number, "two workers have the task " + *Task);
-  // If a worker other than the chief ends, the state of runs must remain.
+  // The state of runs must remain if a worker other than the chief ends.
   if (auto Task = jobAndTask(Files.front().Home))
     if (auto It = WorkerOf.find(*Task); It != WorkerOf.end() && It->second != 0)
       Good = error(0, Files.front().Number,
@@ -618,9 +617,9 @@ bool WorkersChecker::checkDevices() {
   return Good;
 }
 
-/// Checks that a worker whose last run was cut short refreshes its copies of
-/// variables from their primaries: all before it reads them, and those that it
-/// writes afterwards.
+/// Checks that a worker refreshes its variable copies from their primaries
+/// after a run that was cut short. The next run refreshes all copies before it
+/// reads them, and the copies that it writes again at its end.
 bool WorkersChecker::checkCopies() {
   bool Good = true;
   for (unsigned F = 1; F < Files.size(); ++F) {
@@ -695,8 +694,8 @@ bool WorkersChecker::checkCopies() {
   return Good;
 }
 
-/// Checks that the nodes that tell when a session may be prepared do nothing
-/// else, and that no node of the step uses them.
+/// Checks that Ready nodes only test if variables are initialized, and that no
+/// node of the step uses them.
 bool WorkersChecker::checkReady() {
   bool Good = true;
   for (unsigned F = 0; F < Files.size(); ++F) {
@@ -723,7 +722,8 @@ bool WorkersChecker::checkReady() {
   return Good;
 }
 
-/// Checks that preparing a session of a worker writes no variable of another.
+/// Checks that a worker other than the chief writes no variable of another task
+/// when it initializes a session.
 bool WorkersChecker::checkLocalInit() {
   bool Good = true;
   for (unsigned F = 0; F < Files.size(); ++F) {

@@ -21,8 +21,8 @@ namespace graft {
 int64_t workersOf(const Graph &G);
 
 /// Joins \p Files, one for each worker, in any order, to the graph for all
-/// workers. Checks that they send, take and count messages as they must. \p In
-/// is the input, and \p Ends are its nodes without users. Null after an error.
+/// workers. Checks their messages and the order of reads and writes. \p In is
+/// the input, and \p Ends are its nodes without users. Null after an error.
 std::unique_ptr<Graph> joinWorkers(const Graph &In,
                                    const llvm::StringSet<> &Ends,
                                    llvm::ArrayRef<const Graph *> Files,

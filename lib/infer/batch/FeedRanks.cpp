@@ -55,7 +55,7 @@ static bool needsScalar(const Graph &G, Use U) {
          Op == op::LoopCond || Op == op::Range;
 }
 
-/// Returns true if \p E is a random sample, or one that is scaled or shifted.
+/// Returns true if \p E is a random sample, possibly scaled or shifted.
 static bool isDraw(const Graph &G, Endpoint E) {
   for (unsigned Depth = 0; Depth < 8; ++Depth) {
     StringRef Op = G.opName(E.Node);
@@ -70,8 +70,8 @@ static bool isDraw(const Graph &G, Endpoint E) {
 
 bool isScalarFeed(const Graph &G, Endpoint Feed) {
   SmallVector<Endpoint, 8> Work{Feed};
-  // A value computed from the feed and another tensor is no smaller than the
-  // feed. If that value is a scalar, so is the feed; else it shows nothing.
+  // A value computed from the feed and another tensor has at least the rank of
+  // the feed. If that value is a scalar, so is the feed.
   SmallVector<Endpoint, 8> Larger;
   bool IsRate = false, IsOther = false;
   auto ForEachUse = [&](Endpoint E, function_ref<void(Use)> Fn) {
@@ -142,8 +142,8 @@ bool isScalarFeed(const Graph &G, Endpoint Feed) {
   return IsRate && !IsOther;
 }
 
-/// Returns the rank that the definition of the op that reads \p U requires of
-/// that input, or 0 for any rank.
+/// Returns the rank that the op of the use \p U requires of its input, or 0 for
+/// any rank.
 static unsigned axesWanted(const Graph &G, Use U) {
   StringRef Op = G.opName(U.User);
   if (U.Index > 1)
@@ -164,8 +164,8 @@ static unsigned axesWanted(const Graph &G, Use U) {
       .Default(0);
 }
 
-/// Returns the rank of the input \p U that a constant operand with an element
-/// for each axis shows, or 0 if there is no such constant.
+/// Returns the rank of the input \p U if a constant operand has one element for
+/// each axis, such as a permutation. Returns 0 if there is none.
 static unsigned axesCounted(const Graph &G, Use U) {
   StringRef Op = G.opName(U.User);
   bool Counts = Op == op::Transpose || Op == op::Tile || Op == op::Slice ||
@@ -179,8 +179,7 @@ static unsigned axesCounted(const Graph &G, Use U) {
              : 0;
 }
 
-/// Returns the number of axes that a strided slice names from the first on, or
-/// 0.
+/// Returns the number of leading axes that a StridedSlice indexes, or 0.
 static unsigned axesSliced(const Graph &G, Use U) {
   if (G.opName(U.User) != op::StridedSlice || U.Index != 0 ||
       G.intAttr(U.User, "ellipsis_mask").value_or(0) != 0)
@@ -201,7 +200,7 @@ bool takesElement(const Graph &G, Use U) {
          G.intAttr(U.User, "shrink_axis_mask").value_or(0) == 1;
 }
 
-/// Returns true if \p U reads an element of a list and the element is used as a
+/// Returns true if \p U reads an element of a vector that is then used as a
 /// scalar.
 static bool takesScalar(const Graph &G, Use U) {
   return takesElement(G, U) && isScalarFeed(G, {U.User, 0});
@@ -235,7 +234,7 @@ std::optional<unsigned> rankOfFeed(const Graph &G, Endpoint Feed) {
   }
   if (!Agree || (Wanted != 0 && Sliced > Wanted))
     return std::nullopt;
-  // A slice of one axis may leave out the other axes.
+  // A slice of axis 0 does not show the number of other axes.
   if (Wanted == 0 && Sliced < 2)
     return std::nullopt;
   return Wanted != 0 ? Wanted : Sliced;
@@ -256,9 +255,9 @@ static bool isSigmoidError(const Graph &G, NodeId N, Endpoint Product,
          G.isOp(G.input(Is, 1).Node, op::ZerosLike);
 }
 
-/// Returns the logits whose labels are \p Feed, and how many axes more they
-/// have. A loss of TensorFlow requires that labels, or the vectors made from
-/// them, have the shape of the logits.
+/// Returns the logits whose labels are \p Feed, and how many more axes the
+/// logits have. A loss of TensorFlow requires that labels, or the vectors made
+/// from them, have the shape of the logits.
 static std::optional<std::pair<Endpoint, unsigned>> logitsOf(const Graph &G,
                                                              Endpoint Feed) {
   SmallVector<std::pair<Endpoint, unsigned>, 8> Work{{Feed, 0}};
@@ -293,8 +292,8 @@ static std::optional<std::pair<Endpoint, unsigned>> logitsOf(const Graph &G,
   return Logits;
 }
 
-/// Returns the rank of \p E. A Squeeze without axes drops the axes of one
-/// element; the batch axis has more.
+/// Returns the rank of \p E. Assumes that a Squeeze without axes does not
+/// remove the batch axis, which has more than one element.
 static std::optional<unsigned> rankOf(const Graph &G, const DimAnalysis &Dims,
                                       Endpoint E) {
   if (auto Shape = Dims.shape(E))

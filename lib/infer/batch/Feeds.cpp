@@ -80,8 +80,8 @@ private:
 };
 
 /// Collects the placeholders, and the tensors that the step reads from queues
-/// and iterators. A tensor that only fills those, or a table, is a stage of the
-/// input pipeline and no feed.
+/// and iterators. A read that only fills a queue, an iterator or a table is a
+/// stage of the input pipeline and no feed.
 void Chooser::collect() {
   enum : uint8_t { Other, Placeholder, Read, Fills, Updates };
   SmallVector<uint8_t, 64> Roles;
@@ -147,9 +147,9 @@ std::vector<bool> Chooser::reaching(function_ref<bool(NodeId)> Is,
   return Result;
 }
 
-/// Returns the nodes from which data reaches the gradient of a variable; if
-/// there is no gradient, any update; if there is no update, all nodes. A metric
-/// of a model that the step does not run is no gradient.
+/// Returns the nodes from which data reaches the gradient of a variable. If
+/// there is no gradient, any update counts. If there is no update, returns all
+/// nodes. A metric of a model that the step does not run is no gradient.
 std::vector<bool> Chooser::training() const {
   auto KindOf = [&](NodeId N) {
     const OpDef *Def = G.opDef(N);
@@ -210,8 +210,8 @@ bool Chooser::named(ArrayRef<std::string> Rules) {
   return true;
 }
 
-/// Applies \p How to the feeds that match \p Pattern. Other tensors are named
-/// one by one: no step feeds all tensors of a part of a graph.
+/// Applies \p How to the feeds that match \p Pattern. A pattern matches no
+/// other tensors, since no step feeds all tensors of a part of a graph.
 bool Chooser::allNamed(StringRef Pattern, StringRef How, int Batch) {
   Glob Like(Pattern);
   std::vector<std::string> Known, Meant;
@@ -265,9 +265,9 @@ bool Chooser::named(StringRef Name, StringRef How, int Batch) {
 // Feeds of unknown size
 //===----------------------------------------------------------------------===//
 
-/// Returns true if \p Feed only sets variables: it loads one weight, or all
-/// weights from one vector, or it is the feed of unknown size with which Keras
-/// resets a metric.
+/// Returns true if \p Feed only sets variables. Examples are a feed that loads
+/// one weight, a vector of all weights, and the feed of unknown size with which
+/// Keras resets a metric.
 bool Chooser::onlySets(Endpoint Feed) const {
   static constexpr StringLiteral TakesPart[] = {
       op::Identity, op::Reshape, op::Slice,   op::StridedSlice, op::Split,
@@ -341,10 +341,10 @@ static int rowsAxis(const DimAnalysis &Dims, ArrayRef<DimId> Shape) {
 }
 
 /// Chooses static feeds to split. If other feeds are split, the inferred sizes
-/// show which static feeds have their rows. If no split feed trains, the static
-/// feeds are split that distribute most of the step. Example: in a Keras model
-/// that reads a data set, the only split feeds may be Inputs, which no step
-/// feeds.
+/// show which static feeds have the same rows. If no split feed is used in
+/// training, chooses the static feeds whose split distributes most of the step.
+/// Example: in a Keras model that reads a data set, the only split feeds may be
+/// Inputs, which no step feeds.
 bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
   DimOptions Options;
   Options.Unpatched = true;
@@ -401,7 +401,7 @@ bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
   }
   std::vector<Split> Chosen =
       mostWork(Order, Classes, Training, /*InVariables=*/false);
-  // A variable may have the batch axis only if nothing would be split else.
+  // A variable may have the batch axis only if otherwise nothing is split.
   if (Chosen.empty() && !AnySplit)
     Chosen = mostWork(Order, Classes, Training, /*InVariables=*/true);
   if (Chosen.empty() && !AnySplit) {
@@ -410,7 +410,7 @@ bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
                "it is not clear which feeds hold the batch: their first "
                "dimensions are not known to be equal; name them with "
                "--feed=NAME=split")
-        // A single device can run that step.
+        // A single device can run the step.
         .Id = "unproved";
     return false;
   }
@@ -420,8 +420,8 @@ bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
 }
 
 /// Infers the sizes under the assumption that the axes of \p Set are batch
-/// axes. Returns nothing if the sizes contradict that. Also returns nothing if
-/// a variable has a batch axis (unless \p InVariables), or if a feed has two.
+/// axes. Returns nothing if the sizes contradict the assumption, if a feed has
+/// two batch axes, or, without \p InVariables, if a variable has a batch axis.
 std::optional<DimAnalysis> Chooser::suppose(ArrayRef<NodeId> Order,
                                             ArrayRef<Split> Set,
                                             const ByRows &Classes,
@@ -448,13 +448,13 @@ std::optional<DimAnalysis> Chooser::suppose(ArrayRef<NodeId> Order,
   return Supposed;
 }
 
-/// The most classes of feeds that are tried, with one inference each.
+/// The maximum number of classes of feeds to try, with one inference each.
 static constexpr size_t MaxClasses = 12;
 
 /// Returns the feeds of \p Classes to split as well, because their number of
-/// rows is a multiple or a part of that of split feeds. Example: a policy over
-/// sequences takes the observations of all steps, and the states before the
-/// first step. The number of these states is a constant.
+/// rows is a multiple or a divisor of the rows of split feeds. Example: an RL
+/// policy over sequences reads the observations of all steps, and the states
+/// before the first step. The number of these states is a constant.
 std::vector<Chooser::Split> Chooser::related(ArrayRef<NodeId> Order,
                                              const ByRows &Classes) {
   std::vector<Split> Base, Found;
@@ -564,9 +564,10 @@ std::vector<Chooser::Split> Chooser::apart(ArrayRef<NodeId> Order,
   return Found;
 }
 
-/// Returns the first axis behind the leading axes of size 1, such as an axis
-/// for the one device, as the batch axis of each feed. Returns nothing unless
-/// all feeds have such axes, and the same size behind them.
+/// Returns, as the batch axis of each feed, the first axis behind the leading
+/// axes of size 1. Such a leading axis may be that of a single device. Returns
+/// nothing unless all feeds have leading axes of size 1, and the same size
+/// behind them.
 std::vector<Chooser::Split> Chooser::behindOne(ArrayRef<NodeId> Order,
                                                const ByRows &Classes) {
   std::vector<Split> Found;
@@ -587,11 +588,11 @@ std::vector<Chooser::Split> Chooser::behindOne(ArrayRef<NodeId> Order,
 }
 
 /// Returns the only axis of unknown size of feeds that begin with a known size,
-/// as in `[features, batch]`. Each feed that trains must have one, and the
-/// sizes must allow the split. The first axis is the batch more often. So
+/// as in `[features, batch]`. Each feed used in training must have one, and the
+/// sizes must allow the split. The first axis is the batch axis more often. So
 /// returns nothing if a split of the first axis distributes as much of the
-/// step. If the replicas divide that axis, half as much is enough: a split
-/// along steps of time also distributes positions.
+/// step. If the replicas divide that axis, half as much is enough, since a
+/// split along time steps also distributes positions.
 std::vector<Chooser::Split>
 Chooser::openAxes(ArrayRef<NodeId> Order, const ByRows &Classes,
                   const std::vector<bool> &Training) const {
@@ -624,8 +625,8 @@ Chooser::openAxes(ArrayRef<NodeId> Order, const ByRows &Classes,
 }
 
 /// Splits feeds along axis 1 if a loop reads them row by row and a split along
-/// axis 1 distributes most of the work. Axis 0, of unknown size, may then be
-/// steps of time. Axis 1 must have the same known size in all feeds.
+/// axis 1 distributes most of the work. Axis 0, of unknown size, is then
+/// assumed to be time steps. Axis 1 must have the same known size in all feeds.
 void Chooser::behindTime() {
   bool AnyArrays = false;
   for (uint32_t Op = 0; Op < G.numOps(); ++Op)
@@ -665,8 +666,8 @@ void Chooser::behindTime() {
 }
 
 /// Stops splitting feeds that are only read to compute the default of a split
-/// feed. A caller can feed the tensor with the default instead, which then
-/// holds the batch.
+/// feed. A caller can feed that split feed, a PlaceholderWithDefault, with the
+/// batch instead.
 void Chooser::beforeDefaults() {
   std::vector<bool> IsCut(G.size());
   bool AnyMade = false;
@@ -716,9 +717,9 @@ bool Chooser::meetsRows(const DimAnalysis &Dims, Endpoint Feed) const {
 }
 
 /// Handles split feeds whose default has a number of rows that the replicas do
-/// not divide. A default of one row that is broadcast over the rows of other
-/// feeds is read whole by each replica. For other feeds, graft warns that a
-/// step without the feed fails.
+/// not divide. If such a default has one row, which is broadcast over the rows
+/// of other feeds, each replica reads the whole feed. For the remaining feeds,
+/// graft warns that a step without the feed fails.
 void Chooser::besideDefaults() {
   DimOptions Options;
   Options.Unpatched = true;
@@ -762,8 +763,8 @@ void Chooser::besideDefaults() {
 /// Returns the feeds whose split distributes most of the work before an update,
 /// or none if two sets of feeds are equally good. The feeds of one class have
 /// the same first dimension. Classes whose first dimension is the same number
-/// are split together, as far as the sizes allow. The result is right with any
-/// set.
+/// are split together, as far as the sizes allow. The choice affects speed
+/// only: the step is correct with any set.
 std::vector<Chooser::Split> Chooser::mostWork(ArrayRef<NodeId> Order,
                                               const ByRows &Classes,
                                               const std::vector<bool> &Training,
@@ -776,7 +777,7 @@ std::vector<Chooser::Split> Chooser::mostWork(ArrayRef<NodeId> Order,
     auto Supposed = suppose(Order, Set, Classes, InVariables);
     if (!Supposed)
       return std::nullopt;
-    // The inferred sizes may show that further feeds have rows of the batch.
+    // By the inferred sizes, further feeds may have rows of the batch.
     Choice C{{}, elementsOfBatch(*Supposed, Order, Training)};
     for (const auto &[Dim, Members] : Classes)
       for (Feed *F : Members)
@@ -837,7 +838,7 @@ bool Chooser::run(ArrayRef<std::string> Rules) {
     if (!Shape || Shape->UnknownRank) {
       // A feed of unknown rank is assumed to be a scalar, and graft warns of
       // the guess. It does not warn of a string, which may be the name of a
-      // file to restore, or of a histogram, which takes any shape.
+      // file to restore, or of a histogram, which accepts any shape.
       F.Scalar = isScalarFeed(G, F.At);
       F.Guessed = !F.Scalar &&
                   !isOnlyFor(F.At,
@@ -847,7 +848,8 @@ bool Chooser::run(ArrayRef<std::string> Rules) {
                   (G.outputType(F.At.Node, F.At.Port) != DT_STRING ||
                    isBatchRead(G.opName(F.At.Node)));
     } else if (Shape->Dims[0] < 0) {
-      // A list of rates, each of which is read by its index, is no batch.
+      // A vector of rates, each of which is read by a constant index, is no
+      // batch.
       bool IsList = Shape->Dims.size() == 1 && isOnlyFor(F.At, [&](NodeId N) {
                       return takesElement(G, {N, 0});
                     });
@@ -862,8 +864,8 @@ bool Chooser::run(ArrayRef<std::string> Rules) {
   if (Defaults)
     beforeDefaults();
   besideDefaults();
-  // A graph whose examples are constants has nothing to split, but its
-  // variables can still be placed.
+  // If the examples are constants, no feed is split, but variables can still be
+  // placed.
   if (all_of(Feeds, [&](const Feed &F) {
         auto Shape = sourceShape(G, F.At);
         return !F.Named && Shape && !Shape->UnknownRank && Shape->Dims.empty();

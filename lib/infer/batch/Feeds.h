@@ -16,8 +16,8 @@
 
 namespace graft {
 
-/// A feed and the axis along which it is split; -1 if every replica reads it
-/// whole.
+/// A feed and the axis along which it is split. -1: every replica reads the
+/// whole feed.
 struct Feed {
   Endpoint At;
   int Axis;
@@ -31,19 +31,19 @@ struct Feed {
   int Batch = -1;       ///< The group of feeds with equally many rows, or -1.
 };
 
-/// Decides for each used placeholder of \p G, and for each tensor that the step
-/// reads from a queue or an iterator, if it is split.
+/// Decides which used placeholders of \p G, and which tensors that the step
+/// reads from a queue or an iterator, are split.
 /// The \p Rules of the user come first. They have the form
 /// NAME[:PORT][+NAME...]=split|split(AXIS)|copy|sparse, and may name any other
 /// tensor, too. Feeds that one rule splits have equally many rows. A name with
 /// `*` or `?` stands for all feeds that match it.
 /// Without a rule, a feed is split if the size of its axis 0 is unknown, or if
-/// the inferred sizes show rows of split feeds in it. If all feeds that lead to
-/// an update are static, those are split that distribute most of the step.
-/// Further static feeds are split if a reshape or an op relates their rows to
-/// the rows of split feeds and \p Replicas divides them. With \p Defaults, a
-/// feed that only makes the default of a split feed is not split. A feed of
-/// unknown rank is assumed to be a scalar.
+/// it has an axis whose inferred size is the rows of split feeds. If all feeds
+/// before an update are static, graft splits the feeds whose split distributes
+/// most of the step. It splits another static feed if a reshape or an op
+/// relates its rows to the rows of split feeds, and \p Replicas divides them.
+/// With \p Defaults, a feed that is only read to compute the default of a split
+/// feed is not split. A feed of unknown rank is assumed to be a scalar.
 /// Returns nothing after an error: a rule names no tensor, or the batch axis is
 /// ambiguous. The caller must call warnOfRanks() unless an error makes the
 /// ranks irrelevant.
@@ -52,7 +52,7 @@ std::optional<std::vector<Feed>> chooseFeeds(const Graph &G,
                                              unsigned Replicas, bool Defaults,
                                              DiagnosticEngine &Diags);
 
-/// Warns of the \p Feeds that are only assumed to be scalars.
+/// Warns of each of \p Feeds that is only assumed to be a scalar.
 void warnOfRanks(const Graph &G, llvm::ArrayRef<Feed> Feeds,
                  DiagnosticEngine &Diags);
 

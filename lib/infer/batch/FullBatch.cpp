@@ -2,16 +2,17 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A layer of a graph network multiplies the examples h by a matrix a, both of
-// whose axes are the examples. A shard of the rows of a would need all of h,
-// and the next layer needs the whole result of the first one.
+// A layer of a graph network multiplies the examples h by a matrix a. Both axes
+// of a are batch axes. A shard of the rows of a would need all of h, and the
+// next layer needs the whole result of the first one.
 //
 //     h1 = Relu*(MatMul*(a/split, h0))      a/split: [b, b]
 //     h2 = MatMul*(a/split, h1)
 //
-// Each feed has a batch size of its own, so the inferred sizes of two axes are
-// equal only if the graph requires it. A sparse tensor is such a matrix only if
-// it makes dense rows of the batch and also multiplies such rows.
+// Each feed has a separate symbolic batch size, so the inferred sizes of two
+// axes are equal only if the graph requires it. A sparse tensor is such a
+// matrix only if its products have rows of the batch and the other factor has
+// them, too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,8 +25,8 @@ using namespace llvm;
 
 namespace graft {
 
-/// Returns the tensor that a replica reads of \p E: its shard, if \p E is
-/// split.
+/// Returns the shard of \p E if \p E is split, otherwise \p E: the tensor that
+/// a replica reads.
 static Endpoint readOf(const Graph &G, Endpoint E) {
   Endpoint Result = E;
   G.forEachUse(E.Node, [&](Use U) {
@@ -35,8 +36,8 @@ static Endpoint readOf(const Graph &G, Endpoint E) {
   return Result;
 }
 
-/// Returns true if two axes of \p Shape may have the same size. The check only
-/// saves an inference of sizes; equal numbers decide nothing.
+/// Returns true if two axes of \p Shape may have the same size. This check only
+/// avoids a needless inference of sizes.
 static bool mayBeSquare(const ShapeValue &Shape) {
   for (size_t I = 0; !Shape.UnknownRank && I < Shape.Dims.size(); ++I)
     for (size_t J = I + 1; J < Shape.Dims.size(); ++J)

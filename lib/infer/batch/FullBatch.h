@@ -13,12 +13,13 @@
 namespace graft {
 
 /// Finds tensors with a row and a column for each example, such as the
-/// adjacency matrix of a graph network. Each example then needs all the others,
-/// so that the rows of the feeds are no batch.
+/// adjacency matrix of a graph network. Each example then depends on all
+/// others, so the rows of the feeds are no batch.
 class FullBatch {
 public:
-  /// Looks for candidates in \p G, whose feeds are split: feeds, constants that
-  /// are multiplied, and sparse feeds that are multiplied twice.
+  /// Finds candidates in \p G, whose feeds are split already. Candidates are
+  /// feeds, constant factors of products, and sparse feeds that are factors of
+  /// two products.
   FullBatch(const Graph &G, llvm::ArrayRef<Feed> Feeds);
 
   /// Returns true if there are candidates, for which sizes must be known.
@@ -32,7 +33,7 @@ private:
     NodeId Source;   ///< The node that messages name.
     Endpoint Tensor; ///< The tensor that replicas read.
   };
-  /// The products of one sparse tensor that make dense rows.
+  /// The products of one sparse tensor with dense rows as result.
   struct Products {
     Endpoint Indices;
     llvm::SmallVector<NodeId, 2> Nodes;

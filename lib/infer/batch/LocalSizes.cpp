@@ -72,7 +72,7 @@ statedSizes(const Graph &G, const DimAnalysis &Dims, NodeId N) {
   auto Shape = Dims.shape({N, 0});
   if (!Shape)
     return std::nullopt;
-  // A read of many elements has the axis of the elements first.
+  // The result of a read of many elements has a leading axis for them.
   bool Many = isLocalHandleOp(G.opName(N)) && !G.isOp(N, op::TensorArrayV3);
   if (Many && Shape->empty())
     return std::nullopt;

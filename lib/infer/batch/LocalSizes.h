@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A tensor inside a loop cannot be split. So constants and shapes there that
-// are as long as the batch are made as long as the shard of one replica.
+// A tensor inside a loop cannot be split. So constants and shapes in loops that
+// contain the batch size get the per-replica size instead.
 //
 //===----------------------------------------------------------------------===//
 

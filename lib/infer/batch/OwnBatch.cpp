@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// If each of N replicas reads a batch, the step is the single-device step on N
-// batches, row by row. Sizes that the graph reads from shapes are those of one
-// replica, as after a split. Shapes in constants fit as they are. A number that
+// If each of N replicas reads a batch, the step is the single-device step on
+// the N batches, concatenated. Sizes that the graph reads from shapes are
+// per-replica, as after a split. Constant shapes fit as they are. A number that
 // is the batch size does not fit. For example, the gradient of a mean over a
 // static batch contains that number, but the step on N batches has N times as
 // many rows. The graph does not show which numbers are batch sizes. So graft
@@ -79,8 +79,8 @@ giveOwnBatches(Graph &G, std::vector<Feed> &Feeds, DiagnosticEngine &Diags) {
     // The queue is on one device, and so are the nodes that read it.
     G.node(N).Flags |= NF_FixedDevice;
     // A run that needs the batch of one replica, such as its number of rows,
-    // also dequeues the batches of the other replicas. So each step takes one
-    // batch for each replica.
+    // also dequeues the batches of the other replicas. So each step dequeues
+    // one batch per replica.
     if (!(When && !When->of(N).empty()) && !(Loops && Loops->givesInside(N)))
       G.node(N).Flags |= NF_Led;
     else
@@ -96,8 +96,7 @@ giveOwnBatches(Graph &G, std::vector<Feed> &Feeds, DiagnosticEngine &Diags) {
           "step on the batches of all replicas together, so a mean over the "
           "batch is over N times as many rows");
   }
-  // A replica may get the first element of one source and the second of the
-  // other.
+  // A replica may read element 0 of one source and element 1 of another.
   if (Reads.size() > 1)
     Diags.unproved("batch", G.name(Reads[1]),
                    "--batch=per-replica: a replica may combine an element of "
@@ -111,7 +110,7 @@ giveOwnBatches(Graph &G, std::vector<Feed> &Feeds, DiagnosticEngine &Diags) {
 }
 
 /// Returns the number that all elements of \p E are equal to, if constants
-/// determine it; \p At is the first of these constants.
+/// determine it. Sets \p At to the first of these constants.
 static std::optional<double> numberAt(const Graph &G, Endpoint E, NodeId &At,
                                       unsigned Depth = 8) {
   StringRef Op = G.opName(E.Node);

@@ -12,19 +12,19 @@
 
 namespace graft {
 
-/// Makes the reads of queues and iterators that \p Feeds splits per-replica,
-/// and removes them from \p Feeds. The step then is that of the batches of all
-/// replicas together. Returns the reads, or nothing after an error: no read
-/// holds the batch.
+/// Makes the split reads of queues and iterators in \p Feeds per-replica, and
+/// removes them from \p Feeds. The batch of the step is then the concatenation
+/// of the batches of all replicas. Returns the reads, or nothing after an
+/// error: no read holds the batch.
 std::optional<std::vector<NodeId>>
 giveOwnBatches(Graph &G, std::vector<Feed> &Feeds, DiagnosticEngine &Diags);
 
-/// Checks that the graph computes the single-device step on all those batches
-/// together, and reports the node that prevents it. A graph for a fixed batch
-/// size contains that size as a number, which is then the size of one replica's
-/// batch only. \p Reads and all nodes that depend on them are per-replica.
-/// Constants that hold sizes of the batch as shapes become per-replica, and so
-/// do the nodes that depend on them.
+/// Checks that the graph computes the single-device step on the concatenated
+/// batches, and reports a node that prevents it. A graph for a fixed batch size
+/// contains that size as a number, but the concatenated batch is N times as
+/// large. \p Reads and all nodes that depend on them are per-replica. Constants
+/// that are shapes with the batch size become per-replica, with the nodes that
+/// depend on them.
 bool checkOwnBatches(Graph &G, const VariableIndex &Vars,
                      llvm::ArrayRef<NodeId> Reads, DiagnosticEngine &Diags);
 

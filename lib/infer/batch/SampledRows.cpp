@@ -3,24 +3,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A loss with sampled classes looks up the weights of the labels and of the
-// sampled classes by one op, and slices the two apart again:
+// sampled classes by one op, and then slices the result:
 //
 //     all = ConcatV2(labels, sampled)    [B + S]
 //     rows = GatherV2(w, all)            [B + S, d]
 //     true = Slice(rows, 0, B), others = Slice(rows, B, -1)
 //
-// A tensor that is longer than the batch cannot be split. So these nodes are
-// unreplicated and work on the whole batch. The same holds for the sizes that
-// they take and for the gradient of the lookup. The sampler is unreplicated,
-// too: it draws the classes of the whole batch. The rows that are the batch are
-// split. Nodes that compute from these rows, or from the other rows, stay
+// The concatenation has more rows than the batch, so it cannot be split.
+// Therefore these nodes are unreplicated and work on the whole batch, and so do
+// the nodes that compute their sizes and the gradient of the lookup. The
+// sampler is unreplicated because it samples classes for the whole batch. The
+// slice that holds the rows of the batch is split. Users of the slices stay
 // per-replica.
 //
 //     all = ConcatV2(_FromReplicas(labels), sampled)
 //     true/split = _ToReplicas(true)
 //
-// The result does not rely on these choices: an unreplicated node reads global
-// values, or the pass merge-fetches reports that it does not.
+// Correctness does not rely on these choices: if an unreplicated node cannot
+// read a global value, the pass merge-fetches reports it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,7 +51,7 @@ enum class Role : uint8_t {
   TakesPart,
   Measures,   ///< Returns sizes of a tensor.
   Calculates, ///< Returns sizes if it reads sizes.
-  Is,         ///< A number, without inputs.
+  Is,         ///< Returns a number. Has no inputs.
   Pads,
   Carries, ///< Computes rows from rows, as Calculates and Joins do.
 };
@@ -138,7 +138,7 @@ void SampledRows::findRoots() {
 }
 
 /// Returns true if \p N concatenates vectors along axis 0, some with rows of
-/// the batch and some with others.
+/// the batch and some with other rows.
 bool SampledRows::joinsOthers(NodeId N) const {
   unsigned Count = G.node(N).NumData - 1;
   auto Axis = Dims->numbers(G.input(N, Count));
@@ -154,14 +154,16 @@ bool SampledRows::joinsOthers(NodeId N) const {
   return Any && Others;
 }
 
-/// Marks \p Root and the nodes that use it, up to those that take its parts.
+/// Marks \p Root and its direct and indirect users, up to the slices of its
+/// parts.
 void SampledRows::follow(NodeId Root) {
   SmallVector<NodeId, 16> Work{Root};
   while (!Work.empty()) {
     NodeId N = Work.pop_back_val();
     if (Vars.isUpdate(G, N) || G.opDef(N) == nullptr || !Once.insert(N))
       continue;
-    // Users of a scalar that sums up rows, such as a norm, are not marked.
+    // Users of a scalar that is a sum over rows, such as a norm, are not
+    // marked.
     auto Shape = Dims->shape({N, 0});
     if (Shape && Shape->empty() && isFloating(G.outputType(N, 0)))
       continue;
@@ -180,7 +182,7 @@ void SampledRows::follow(NodeId Root) {
 
 /// Marks \p N and the nodes before it, back to the Pad ops. Each Pad extends
 /// the gradient of a part by zeros to the rows of all parts. Returns false if
-/// no Pad leads to \p N.
+/// \p N depends on no Pad.
 bool SampledRows::carriesPadded(NodeId N, unsigned Depth) {
   auto [It, New] = Padded.try_emplace(N, false);
   if (!New || Depth > 16)
@@ -196,7 +198,7 @@ bool SampledRows::carriesPadded(NodeId N, unsigned Depth) {
   return Padded[N] = Any;
 }
 
-/// Marks the gradients that belong to marked indices.
+/// Marks the nodes that compute gradients for marked indices.
 void SampledRows::takeGradients() {
   // The loop adds nodes to Once.
   size_t Next = 0;
@@ -215,8 +217,8 @@ void SampledRows::takeGradients() {
   }
 }
 
-/// Returns true if \p N computes only sizes; sets \p OfBatch if one is a size
-/// of the batch. The nodes in \p Seen were visited before.
+/// Returns true if \p N computes only sizes. Sets \p OfBatch if a size is a
+/// batch size. \p Seen are the visited nodes.
 bool SampledRows::isSize(NodeId N, DenseSet<NodeId> &Seen, bool &OfBatch) {
   if (!Seen.insert(N).second)
     return true;
@@ -246,9 +248,8 @@ bool SampledRows::isSize(NodeId N, DenseSet<NodeId> &Seen, bool &OfBatch) {
   }
 }
 
-/// Marks the nodes from which marked nodes take sizes of the batch. Returns
-/// false if other nodes take them as well, because these need per-replica
-/// sizes.
+/// Marks the nodes that compute batch sizes for marked nodes. Returns false if
+/// other nodes use these sizes as well, because they need per-replica sizes.
 bool SampledRows::takeSizes() {
   for (size_t I = 0; I < Once.size(); ++I)
     for (Endpoint E : G.dataInputs(Once[I])) {

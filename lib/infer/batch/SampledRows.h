@@ -13,9 +13,9 @@
 
 namespace graft {
 
-/// Marks candidate samplers as unreplicated, and also lookups whose indices are
-/// those of the batch concatenated with other indices. Calls \p Split with each
-/// tensor that has to be split along axis 0.
+/// Marks candidate samplers as unreplicated. Also marks lookups whose indices
+/// are a concatenation of indices of the batch and other indices. Calls
+/// \p Split with each tensor to split along axis 0.
 void keepSampledOnce(Graph &G, const VariableIndex &Vars,
                      llvm::function_ref<void(Endpoint)> Split);
 

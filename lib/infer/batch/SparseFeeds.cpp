@@ -2,11 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A sparse tensor is three dense ones, none of which has a row for each row of
-// the batch: a split along axis 0 would be wrong. So the nodes that use them
-// are unreplicated and work on the whole batch. The dense rows that they
-// compute are the batch, and are split. Values that they read from the
-// replicas, such as the gradient of those rows, are merged as for every
+// A sparse tensor consists of three dense tensors. None of these has a row for
+// each row of the batch, so a split along axis 0 would be wrong. Therefore the
+// nodes that use them are unreplicated and work on the whole batch. The dense
+// rows that they compute are rows of the batch, and are split. Operands from
+// the replicas, such as the gradient of those rows, are merged as for every
 // unreplicated op.
 //
 //     y = SparseTensorDenseMatMul(i, v, s, w)
@@ -14,7 +14,8 @@
 //     g = SparseTensorDenseMatMul(i, v, s, _FromReplicas(dy)) adjoint_a
 //
 // The same holds for the values of a ragged tensor, and for the tensors that
-// assign them to rows. Its dense rows are the sums of segments.
+// assign the values to rows. The dense rows of a ragged tensor are sums of
+// segments.
 //
 // If only matrix products and conversions to a dense tensor read a sparse
 // tensor, each replica reads the entries of its rows instead
@@ -47,8 +48,8 @@ struct SparseArguments {
   int Indices = -1, Values = -1, Shape = -1;
 };
 
-/// Returns the sparse tensors that an op takes. The names of the inputs of one
-/// sparse tensor begin alike: `a_indices`, `a_values` and `a_shape`.
+/// Returns the sparse operands of an op. The inputs of one sparse tensor have a
+/// common prefix: `a_indices`, `a_values` and `a_shape`.
 SmallVector<SparseArguments, 2> sparseArguments(const OpDef *Def) {
   if (!Def)
     return {};
@@ -83,8 +84,8 @@ SmallVector<SparseArguments, 2> sparseArguments(const OpDef *Def) {
   return Found;
 }
 
-/// Returns true if output 0 of \p N has a dense row for each row of a sparse
-/// tensor, or for each segment.
+/// Returns true if output 0 of \p N is dense, with a row for each row of a
+/// sparse tensor or for each segment.
 bool givesRows(const Graph &G, NodeId N) {
   StringRef Op = G.opName(N);
   if (Op == op::SparseTensorDenseMatMul)
@@ -112,14 +113,14 @@ Endpoint indicesOfSegments(const Graph &G, NodeId N) {
   return G.isOp(E.Node, op::StridedSlice) ? G.input(E.Node, 0) : Endpoint{};
 }
 
-/// Returns the tensors with a value for each of the rows that \p N sums: row
-/// numbers of a table, and weights.
+/// Returns the tensors with a value for each row that \p N sums: row numbers of
+/// a table, and weights.
 SmallVector<Endpoint, 4> valuesOfSegments(const Graph &G, NodeId N) {
   SmallVector<Endpoint, 4> Found;
   DenseSet<NodeId> Seen;
   SmallVector<Endpoint, 8> Work = {
       G.input(N, G.opName(N).starts_with("Sparse") ? 1 : 0)};
-  // A lookup puts about a dozen nodes in between.
+  // A lookup has about a dozen nodes between them and the sum.
   constexpr unsigned Most = 64;
   while (!Work.empty() && Seen.size() < Most) {
     Endpoint E = Work.pop_back_val();
@@ -139,7 +140,7 @@ SmallVector<Endpoint, 4> valuesOfSegments(const Graph &G, NodeId N) {
   return Found;
 }
 
-/// Returns the ParseExample nodes that make sparse tensors from fed records.
+/// Returns the ParseExample nodes that parse sparse tensors from fed records.
 std::vector<NodeId> sparseParsers(const Graph &G, ArrayRef<Feed> Feeds) {
   std::vector<NodeId> Parsers;
   for (const Feed &F : Feeds) {
@@ -193,7 +194,7 @@ void findSparseFeeds(const Graph &G, std::vector<Feed> &Feeds) {
       continue;
     for (SparseArguments A : Arguments[G.node(N).Op]) {
       Feed *Indices = FeedAt(N, A.Indices), *Values = FeedAt(N, A.Values);
-      // The shape may be a constant; indices and values belong together.
+      // The shape may be a constant, but indices and values must both be feeds.
       if (!Indices || !Values)
         continue;
       for (Feed *F : {Indices, Values, FeedAt(N, A.Shape)})
@@ -244,8 +245,8 @@ std::optional<SegmentArguments> segmentArguments(const Graph &G, NodeId N) {
   return A;
 }
 
-/// Calls \p Do with the operands of \p N, an op on ragged tensors, that are
-/// values or partition values. Parts is true for a partition.
+/// Calls \p Do with each operand of \p N, an op on ragged tensors, that is a
+/// values tensor or a partition. Parts is true for a partition.
 void forEachRaggedOperand(const Graph &G, NodeId N,
                           function_ref<void(Endpoint, bool Parts)> Do) {
   const OpDef *Def = G.opName(N).contains("Ragged") ? G.opDef(N) : nullptr;
@@ -312,15 +313,15 @@ private:
   std::vector<std::pair<Feed *, SmallVector<Feed *, 2>>> Fed;
 };
 
-/// Returns the feed of rank \p Rank and of unknown size that \p E is, or null.
+/// Returns the feed \p E if it has rank \p Rank and an unknown size, or null.
 Feed *RaggedFinder::feedOf(Endpoint E, size_t Rank) const {
   E = sameNumbers(G, E);
   Feed *F = ByTensor.lookup({E.Node, E.Port});
   return F && hasUnknownRows(G, *F, Rank) ? F : nullptr;
 }
 
-/// Returns the row splits from which \p N computes the lengths of rows: it
-/// subtracts them from their own next elements.
+/// Returns the row splits from which \p N computes row lengths:
+/// `splits[1:] - splits[:-1]`.
 Endpoint RaggedFinder::lengthsOf(NodeId N) const {
   auto Slice = [&](unsigned I, int64_t Begin, int64_t End) {
     Endpoint E = G.input(N, I);
@@ -342,8 +343,8 @@ Endpoint RaggedFinder::lengthsOf(NodeId N) const {
   return Next == Slice(1, 0, -1) ? Next : Endpoint{};
 }
 
-/// Returns the row lengths from which \p N computes row splits: it adds them
-/// up, from 0 on.
+/// Returns the row lengths from which \p N computes row splits: a cumulative
+/// sum that begins with 0.
 Endpoint RaggedFinder::countedBy(NodeId N) const {
   if (!G.isOp(N, op::ConcatV2) || G.node(N).NumData != 3 ||
       isFloating(G.outputType(N, 0)))
@@ -365,7 +366,7 @@ void RaggedFinder::parts(Endpoint E) {
 }
 
 void RaggedFinder::segments(NodeId N, const SegmentArguments &A) {
-  // A constant number of segments is no number of rows of a batch.
+  // A constant number of segments is no batch size.
   if (A.Count >= 0 &&
       G.isOp(sameNumbers(G, G.input(N, A.Count)).Node, op::Const))
     return;
@@ -378,8 +379,8 @@ void RaggedFinder::segments(NodeId N, const SegmentArguments &A) {
     Fed.push_back({Ids, std::move(Its)});
 }
 
-/// Infers the sizes under the assumption that each feed axis that may hold rows
-/// of the batch does.
+/// Infers the sizes under the assumption that each possible batch axis of a
+/// feed is one.
 DimAnalysis RaggedFinder::sizes() const {
   DimOptions Options;
   Options.Unpatched = true;
@@ -394,9 +395,9 @@ DimAnalysis RaggedFinder::sizes() const {
   return DimAnalysis(G, topologicalOrder(G), Options);
 }
 
-/// Marks the feeds that have as many rows as the partitioned values: these rows
-/// are not those of the batch. Fed segments and their values are marked only if
-/// no other feed has as many rows.
+/// Marks the feeds that have as many rows as the partitioned values, since
+/// these are not rows of the batch. Fed segments and their values are marked
+/// only if no other feed has as many rows.
 void RaggedFinder::settle() {
   DimAnalysis Dims = sizes();
   auto RowsOf = [&](Endpoint E) -> std::optional<DimId> {
@@ -471,8 +472,8 @@ void findRaggedFeeds(const Graph &G, std::vector<Feed> &Feeds) {
 
 namespace {
 
-/// Returns the nodes that combine the values of ragged \p Feeds to a row for
-/// each row of the batch, if no further node combines the result again.
+/// Returns the last nodes that combine the values of ragged \p Feeds by
+/// segment, so that the result has a row for each row of the batch.
 BitVector rowsOfRagged(const Graph &G, ArrayRef<Feed> Feeds) {
   BitVector Rows(G.size());
   SmallVector<Endpoint, 4> Parting;
@@ -531,8 +532,8 @@ BitVector rowsOfRagged(const Graph &G, ArrayRef<Feed> Feeds) {
   return Rows;
 }
 
-/// Returns the sparse tensor that \p N takes, if \p N works on its rows. Its
-/// other inputs have no entries.
+/// Returns the sparse operand of \p N if \p N works on its rows. The other
+/// operands have no entries.
 std::optional<SparseArguments> takesEntries(const Graph &G, NodeId N) {
   if (G.isOp(N, op::SparseTensorDenseMatMul))
     return SparseArguments{0, 1, 2};
@@ -541,7 +542,8 @@ std::optional<SparseArguments> takesEntries(const Graph &G, NodeId N) {
   return std::nullopt;
 }
 
-/// Finds the sparse tensors of which each replica needs only its rows.
+/// Finds the sparse tensors of which each replica needs only the entries of its
+/// rows.
 class EntryFinder {
 public:
   EntryFinder(const Graph &G, std::vector<Feed> &Feeds) : G(G) {
@@ -567,13 +569,12 @@ private:
   DenseMap<std::pair<NodeId, uint32_t>, Feed *> Fed;
   std::vector<NodeId> Roots; ///< The feeds that follow the batch.
   BitVector OfBatch;         ///< The nodes that depend on Roots.
-  DenseSet<NodeId> Entries;  ///< The ops that take entries.
+  DenseSet<NodeId> Entries;  ///< The nodes with takesEntries().
   /// The sparse tensors by indices. One without valid Indices is ignored.
   MapVector<std::pair<NodeId, uint32_t>, SparseFeed> Found;
 };
 
-/// Returns true if \p N passes entries on, or computes a function of the value
-/// of each.
+/// Returns true if \p N passes entries on, or maps the value of each entry.
 bool EntryFinder::passes(NodeId N, Part Of) const {
   if (G.node(N).NumData != 1)
     return false;
@@ -589,8 +590,8 @@ Endpoint EntryFinder::rootOf(Endpoint E, Part Of) const {
   return E;
 }
 
-/// Returns true if only ops of Entries make dense rows from \p E. Other readers
-/// are unreplicated and read the whole tensor.
+/// Returns true if only ops of Entries compute dense rows from \p E. Other
+/// readers are unreplicated and read the whole tensor.
 bool EntryFinder::onlyEntries(Endpoint E, Part Of) const {
   SmallVector<Endpoint, 16> Work{E};
   DenseSet<NodeId> Seen;
@@ -621,7 +622,8 @@ void EntryFinder::add(NodeId N, const SparseArguments &A) {
            S = rootOf(G.input(N, A.Shape), Shape);
   auto [It, New] = Found.try_emplace({I.Node, I.Port});
   SparseFeed &F = It->second;
-  // A matrix that is multiplied by rows of the batch has a column for each row.
+  // If the dense factor has rows of the batch, the sparse matrix has a column
+  // for each of them.
   bool IsSquare = G.isOp(N, op::SparseTensorDenseMatMul) &&
                   !G.boolAttr(N, "adjoint_a").value_or(false) &&
                   OfBatch[G.input(N, 3).Node];
@@ -672,7 +674,7 @@ std::vector<SparseFeed> EntryFinder::run() {
         !onlyEntries(F.Indices, Indices) || !onlyEntries(F.Values, Values))
       continue;
     // If no other sparse tensor has this fed shape, all users of the shape read
-    // that of a replica's rows.
+    // the per-replica shape.
     if (feedOf(F.Shape) && Times[{F.Shape.Node, F.Shape.Port}] == 1) {
       auto All = G.uses(F.Shape.Node);
       F.OfShape.assign(All.begin(), All.end());
@@ -699,7 +701,7 @@ std::vector<SparseRows> keepSparseOnce(Graph &G, const VariableIndex &Vars,
                                        ArrayRef<Feed> Feeds) {
   std::vector<SparseRows> Rows;
   std::vector<NodeId> Work;
-  // Reshapes that take a size from a sparse tensor.
+  // Reshapes with a size computed from a sparse tensor.
   std::vector<NodeId> Shaped;
   auto Follow = [&](NodeId N, uint32_t Port) {
     G.forEachUse(N, [&](Use U) {
@@ -742,7 +744,7 @@ std::vector<SparseRows> keepSparseOnce(Graph &G, const VariableIndex &Vars,
       Rows.push_back({{N, 1}, 1});
       continue;
     }
-    // Output 2 says for each row if it is empty.
+    // Output 2 of SparseFillEmptyRows marks each row that was empty.
     bool Fills = G.isOp(N, op::SparseFillEmptyRows);
     if (Fills)
       Rows.push_back({{N, 2}, 0});

@@ -12,23 +12,24 @@
 
 namespace graft {
 
-/// Marks the feeds that an op takes as the indices, the values and the shape of
-/// a sparse tensor. Feeds that the user named are left alone.
+/// Marks the feeds that are the indices, the values and the shape of a sparse
+/// tensor operand. Ignores feeds that the user named.
 void findSparseFeeds(const Graph &G, std::vector<Feed> &Feeds);
 
-/// Marks the feeds that partition the values of a ragged tensor (row splits,
-/// row lengths, the row of each value), and those values, as sparse: neither
-/// has a row for each row of the batch. The ops that read them show it.
+/// Marks as sparse the feeds that partition the values of a ragged tensor (row
+/// splits, row lengths, the row of each value), and the values. None of them
+/// has a row for each row of the batch. The ops that read the feeds identify
+/// them.
 void findRaggedFeeds(const Graph &G, std::vector<Feed> &Feeds);
 
-/// A dense value that is made from a sparse one, and its axis of rows.
+/// A dense tensor computed from a sparse one, and its batch axis.
 struct SparseRows {
   Endpoint At;
   int Axis;
 };
 
-/// A fed sparse tensor that only ops on entries read, so that each replica
-/// needs just the entries of its rows.
+/// A fed sparse tensor of which each replica needs only the entries of its
+/// rows, since all readers are ops on entries.
 struct SparseFeed {
   Endpoint Indices, Values, Shape;
   /// The uses of Shape that must read the shape of a replica's rows.
@@ -40,7 +41,7 @@ std::vector<SparseFeed> sparseFeedsInRows(const Graph &G,
                                           std::vector<Feed> &Feeds);
 
 /// Marks the nodes that use the other sparse \p Feeds as unreplicated, up to
-/// the dense rows that they make. Returns those rows, to be split.
+/// the dense rows that they compute. Returns these dense tensors, to be split.
 std::vector<SparseRows> keepSparseOnce(Graph &G, const VariableIndex &Vars,
                                        llvm::ArrayRef<Feed> Feeds);
 

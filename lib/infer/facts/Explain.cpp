@@ -36,11 +36,11 @@ public:
 
   /// Returns the line of \p N.
   std::string line(NodeId N) const;
-  /// Adds the lines of \p N and of the nodes that its type follows from to
-  /// \p Out, see explainType(). Returns the number of nodes that were found,
-  /// which stops at \p MaxLines + 1 without \p CountsRest.
+  /// Adds the lines of \p N and of the nodes that affect its type to \p Out,
+  /// see explainType(). Returns the number of these nodes. Without
+  /// \p CountsRest, counts up to \p MaxLines + 1.
   size_t chain(NodeId N, unsigned MaxLines, bool CountsRest, std::string &Out);
-  /// Returns true if input \p E bears on the type of its user.
+  /// Returns true if input \p E affects the type of its user.
   bool matters(Endpoint E) const {
     return !Facts.Types.type(E).isTrue() || G.node(E.Node).Kind != Inserted::No;
   }
@@ -59,8 +59,8 @@ private:
 
   const Graph &G;
   const ProgramFacts &Facts;
-  DenseMap<NodeId, uint8_t> Assumed; ///< The bits of nodes that have any.
-  /// The cached lines: a node may be in many chains.
+  DenseMap<NodeId, uint8_t> Assumed; ///< Assumptions, by node that makes some.
+  /// The cached lines, since a node may be in many chains.
   DenseMap<NodeId, std::string> Lines;
 };
 

@@ -13,8 +13,8 @@
 
 namespace graft {
 
-/// Returns the node that is called \p Name in the input or, if there is none,
-/// the inserted node of that name; NoNode if there is neither.
+/// Returns the node of the input that is called \p Name. If there is none,
+/// returns the inserted node of that name, or NoNode.
 NodeId findOrigin(const Graph &G, llvm::StringRef Name);
 
 /// Explains how the replication type of \p N was inferred, with a line for each
@@ -23,15 +23,15 @@ NodeId findOrigin(const Graph &G, llvm::StringRef Name);
 ///     grad = MatMul: Partial(sum) k=1, because rule MatMul: input 0 'x/split'
 ///     is Sharded(0), ...
 ///
-/// The line of \p N comes first. The lines of the inputs that bear on its type
-/// follow, breadth first, back to the feeds that are split. After \p MaxLines
-/// nodes the rest is only counted, which takes a walk over all of it, unless
-/// \p CountsRest is false.
+/// The line of \p N comes first. The lines of the inputs that affect its type
+/// follow, breadth first, back to the sharded feeds. After \p MaxLines nodes,
+/// the other nodes are only counted, by a walk over all of them. Without
+/// \p CountsRest, the walk stops there.
 std::string explainType(const Graph &G, const ProgramFacts &Facts, NodeId N,
                         unsigned MaxLines = 20, bool CountsRest = true);
 
-/// Explains each of \p Nodes, one after the other. For several nodes the text
-/// says that there are more lines, but not how many: each walk stops at the
+/// Explains each of \p Nodes, one after the other. For several nodes, the text
+/// marks omitted lines but does not count them, since each walk stops at the
 /// last line.
 std::string explainTypes(const Graph &G, const ProgramFacts &Facts,
                          llvm::ArrayRef<NodeId> Nodes);

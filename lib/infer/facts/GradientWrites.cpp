@@ -17,7 +17,7 @@ using namespace llvm;
 
 namespace graft {
 
-/// Returns, by node, whether it is in \p From or computed from it.
+/// Returns, by node, true for a node in \p From or computed from one.
 static std::vector<bool> behind(const Graph &G, std::vector<NodeId> From) {
   std::vector<bool> Made(G.size());
   while (!From.empty()) {
@@ -76,7 +76,7 @@ GradientWrites GradientWrites::find(const Graph &G, const VariableIndex &Vars,
     Found.Runs[N] = true;
     Found.Writes.push_back(N);
   }
-  // A node that runs together with a write assigns no initial value.
+  // An assignment that runs together with a write sets no initial value.
   std::vector<bool> Beside = Found.Runs;
   std::vector<NodeId> Work;
   for (NodeId N : Order)

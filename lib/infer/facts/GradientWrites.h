@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds the training step of a graph that does not name it: a fetch whose run
+// Finds the training step of a graph that does not name one: a fetch whose run
 // writes a gradient to a variable.
 //
 //===----------------------------------------------------------------------===//
@@ -26,9 +26,9 @@ struct GradientWrites {
   /// Optimizer ops, and updates of trained variables whose value is computed
   /// from inputs of the step (feeds, random draws, batches) and from variables.
   std::vector<NodeId> Writes;
-  /// Assignments of initial values, or values of a checkpoint, to trained
-  /// variables: the value is not computed from trained variables, and the
-  /// assignment does not run together with a write.
+  /// Assignments of initial values, or of values of a checkpoint, to trained
+  /// variables. Such a value is not computed from trained variables, and the
+  /// assignment does not run together with one of Writes.
   std::vector<NodeId> Starts;
   /// By node: true if a run of the node runs one of Writes.
   std::vector<bool> Runs;

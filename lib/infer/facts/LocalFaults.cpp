@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds, op by op, the nodes that no rule relates and that may fail on a
-// replica, from the sizes and numbers that LocalRuns.cpp infers. For every op
-// with a rule, test/conformance/exhaust has TensorFlow check that the nodes
-// without a fault do run.
+// Finds, op by op, the unrelated nodes that may fail on a replica, from the
+// bits of sizes and numbers that LocalRuns.cpp infers. For every op with a
+// rule, test/conformance/exhaust checks with TensorFlow that nodes without a
+// fault run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,8 +42,8 @@ int64_t LocalRuns::knownRows(Endpoint E, unsigned Axis) const {
              : UnknownSize;
 }
 
-/// Returns true if axis \p Axis of \p E, or an unknown axis (-1), may be as
-/// long as the rows of one replica.
+/// Returns true if axis \p Axis of \p E, or an unknown axis (-1), may have a
+/// per-replica size.
 bool LocalRuns::hasOwnAxis(Endpoint E, int Axis) const {
   if (auto Shape = Facts.Dims.shape(E); Shape && Axis >= 0) {
     uint8_t Known = 0;
@@ -56,7 +56,7 @@ bool LocalRuns::hasOwnAxis(Endpoint E, int Axis) const {
 }
 
 /// Returns true if the elements of \p Index are in range along \p Axis of
-/// \p Table on every replica if they are in the single-device step.
+/// \p Table on every replica, provided that they are in the single-device step.
 bool LocalRuns::isOfRows(Endpoint Index, Endpoint Table, int Axis) const {
   if (!hasOwnAxis(Table, Axis) || Facts.Types.type(Index).Zero)
     return true;
@@ -186,8 +186,8 @@ std::string LocalRuns::faultOfSplit(NodeId N) const {
   int64_t Known = knownRows(X, Axis);
   if (!Parted)
     return Known == Parts ? "" : Uneven.str();
-  // The sizes have to add up to the rows: all are numbers, or all are multiples
-  // of the rows. One part of size -1 takes the rest.
+  // The sizes must add up to the rows, so all are numbers or all are multiples
+  // of the rows. A part of size -1 has the remaining rows.
   auto Sizes = Facts.Dims.value(G.input(N, 1));
   if (!Sizes)
     return "";
@@ -215,13 +215,13 @@ std::string LocalRuns::faultOfSplit(NodeId N) const {
   return Fits ? "" : TooShort.str();
 }
 
-/// Returns the fault of an op that takes some of the rows, or "".
+/// Returns the fault of an op that reads or mirrors a part of the rows, or "".
 std::string LocalRuns::faultOfPart(NodeId N) const {
   const DimTable &Table = Facts.Dims.table();
   auto Shape = Facts.Dims.shape(G.input(N, 0));
   if (!Shape)
     return "";
-  // The lengths of an FFT say how many elements it takes along the last axes.
+  // An FFT reads as many elements along each last axis as its lengths require.
   if (auto Lengths = G.opName(N).contains("RFFT")
                          ? Facts.Dims.numbers(G.input(N, 1))
                          : std::nullopt;
@@ -284,8 +284,8 @@ std::string LocalRuns::faultOfPart(NodeId N) const {
   return "";
 }
 
-/// Returns true if the elements that a replica has of \p E may fill whole rows
-/// of \p Target, which has one open size (-1).
+/// Returns true if the local elements of \p E may fill whole rows of the shape
+/// \p Target, which has one size of -1.
 bool LocalRuns::fillsRows(Endpoint E, ArrayRef<DimId> Target) const {
   auto Shape = Facts.Dims.shape(E);
   // With two batch axes, a replica has fewer than 1/N of the elements.
@@ -306,8 +306,8 @@ bool LocalRuns::fillsRows(Endpoint E, ArrayRef<DimId> Target) const {
   return !Shape || Elements % Row == 0;
 }
 
-/// Returns the fault of an op that takes the sizes of a tensor from another
-/// operand, or "".
+/// Returns the fault of an op with an operand that lists the sizes of a tensor,
+/// or "".
 std::string LocalRuns::faultOfShape(NodeId N) const {
   const DimTable &Table = Facts.Dims.table();
   constexpr StringRef Fixed = "applies a size that does not scale with the "
@@ -319,7 +319,7 @@ std::string LocalRuns::faultOfShape(NodeId N) const {
     bool Open = Target &&
                 any_of(*Target, [&](DimId D) { return Table.number(D) == -1; });
     uint8_t To = in(N, 1) & (OwnNumber | AllNumber);
-    // A vector that is not tracked may have a -1.
+    // A shape vector of unknown elements may contain -1.
     if (in(N, 0) & Rows && Target && To == 0 &&
         (!Open || !fillsRows(G.input(N, 0), *Target)))
       return Fixed.str();
@@ -342,7 +342,7 @@ std::string LocalRuns::faultOfShape(NodeId N) const {
     auto Dy = size(Rows, 0);
     auto Batch =
         Sizes && !Sizes->empty() ? Table.sym(Sizes->front()) : std::nullopt;
-    // If the number of rows is unknown, their origin tells whether they may be
+    // If the number of rows is unknown, its origin tells if the rows may be
     // those of one replica.
     if (!Dy && Batch && Batch->isLocal() != hasOwnAxis(Rows, 0) &&
         (!Batch->isLocal() || !(bits(Rows) & OfRows)))
@@ -353,8 +353,8 @@ std::string LocalRuns::faultOfShape(NodeId N) const {
   return "";
 }
 
-/// Returns true if \p N, a loop or the Merge that begins one, takes an empty
-/// list whose constant element shape may contain the size of a static batch.
+/// Returns true if \p N, a loop or the Merge that begins one, reads an empty
+/// list whose constant element shape may contain a static batch size.
 bool LocalRuns::takesListOfAll(NodeId N) const {
   if (ruleAt(N).Type && !G.isOp(N, op::Merge))
     return false;
@@ -399,7 +399,7 @@ bool LocalRuns::comparesUnknown(NodeId N) const {
   uint16_t Mask = Aligned ? AllOperands : Rule.ComparedOperands;
   const DimTable &Table = Facts.Dims.table();
   auto Operands = G.dataInputs(N);
-  // A concatenation compares all sizes but those along its axis.
+  // A concatenation compares the sizes of all other axes.
   std::optional<int64_t> Joined;
   if (Rule.Is & trait::JoinsRows && !G.isOp(N, op::Pack)) {
     unsigned Axis = G.isOp(N, op::Concat) ? 0 : G.node(N).NumData - 1;
@@ -419,9 +419,9 @@ bool LocalRuns::comparesUnknown(NodeId N) const {
     size_t At = Aligned ? Axis + Shape->size() - Rank : Axis;
     if (At >= Shape->size())
       return false;
-    // A tensor that is computed from rows may have the same rows, unless its
-    // size is a number. Without broadcasting, rows that another condition
-    // selects differ, too.
+    // A tensor that is computed from rows may have the same number of rows,
+    // unless its size is a number. Without broadcasting, rows that another
+    // condition selects have another size, too.
     auto Size = Table.sym((*Shape)[At]);
     return Size ? (Size->isNumber() ? Size->C != 1
                                     : !Aligned && Rows && !(*Size == *Rows))
@@ -435,7 +435,7 @@ bool LocalRuns::comparesUnknown(NodeId N) const {
     auto Shape = isOperand(Mask, I) && in(N, I) & OwnSize
                      ? Facts.Dims.shape(Operands[I])
                      : std::nullopt;
-    // If no axis is known to have the rows, any may have them.
+    // If no axis is known to be the batch axis, each axis may be.
     bool AnyOwn = Shape && any_of(*Shape, IsOwn);
     for (size_t Axis = 0; Shape && Axis < Shape->size(); ++Axis) {
       bool IsJoined =
@@ -494,12 +494,12 @@ bool LocalRuns::comparesUnknownLead(NodeId N) const {
 }
 
 /// Returns comparesUnknown() for an op whose compared axes are not listed. The
-/// result is true for an unknown size that no operand with the rows of one
-/// replica has as well. If the op takes the rows of all replicas, it is true
-/// for any size but 1.
+/// result is true for an unknown size that is in no operand with the rows of
+/// one replica. If the op reads the rows of all replicas, it is true for any
+/// size except 1.
 bool LocalRuns::comparesAnyUnknown(NodeId N) const {
   const DimTable &Table = Facts.Dims.table();
-  // Any size counts for einsum axes without a letter ("...") as well.
+  // Any size also counts for einsum axes without a letter ("...").
   bool OfAll = ruleAt(N).SizeOperands == AnyInteger ||
                G.stringAttr(N, "equation").value_or("").contains("...");
   auto Operands = G.dataInputs(N);
@@ -540,8 +540,8 @@ bool LocalRuns::comparesAnyUnknown(NodeId N) const {
          });
 }
 
-/// Returns true if \p N combines, element by element, a tensor with a size that
-/// follows the values of one replica and a tensor with other sizes.
+/// Returns true if \p N combines two tensors element by element, but only one
+/// of them has a size that depends on the values of one replica.
 bool LocalRuns::comparesLengths(NodeId N) const {
   if (!(ruleAt(N).Is & (trait::Elementwise | trait::ComparesLengths)))
     return false;
@@ -573,8 +573,8 @@ bool LocalRuns::isOther(DimId Size, DimId Wanted) const {
   return S && T && S->isLocal() != T->isLocal();
 }
 
-/// Returns a fault if a value that is written does not have the sizes of the
-/// variable, or of the rows of it that the indices select.
+/// Returns a fault if a written value does not have the sizes of the variable,
+/// or of the rows that the indices select, or "".
 std::string LocalRuns::faultOfUpdate(NodeId N) const {
   UpdateDef U = Facts.Vars.update(G, N);
   auto Var = Facts.Dims.shape(G.input(N, 0));
@@ -602,8 +602,8 @@ std::string LocalRuns::faultOfUpdate(NodeId N) const {
   return "";
 }
 
-/// Returns true if \p N may take no rows on a replica and its kernel fails, or
-/// gives a wrong result, for no rows.
+/// Returns true if a replica's operand of \p N may have no rows and the kernel
+/// fails, or returns a wrong result, for no rows.
 bool LocalRuns::mayLackRows(NodeId N) const {
   const DimTable &Table = Facts.Dims.table();
   NoRows What = Table.hasRagged() ? onNoRows(G.opName(N)) : NoRows::Right;

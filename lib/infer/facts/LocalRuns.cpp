@@ -24,7 +24,7 @@ namespace graft {
 LocalRuns::LocalRuns(const Graph &G, const ProgramFacts &Facts)
     : G(G), Facts(Facts) {
   const TypeAnalysis &Types = Facts.Types;
-  // One replica has all rows.
+  // A single replica has all rows.
   if (Facts.Dims.replicas() < 2)
     return;
   if (none_of(Facts.Order,
@@ -37,8 +37,8 @@ LocalRuns::LocalRuns(const Graph &G, const ProgramFacts &Facts)
   bool AnyBackEdge = false;
   for (uint32_t Op = 0; Op < G.numOps(); ++Op) {
     StringRef Name = G.opNameOf(Op);
-    // Random ops, ops that may keep a state, and arrays and stacks, whose
-    // elements no edge shows.
+    // Random ops, stateful ops, and arrays and stacks, whose elements pass
+    // along no edge.
     constexpr uint32_t Starts =
         trait::Draws | trait::Opaque | trait::Handle | trait::ReadsSource;
     AnyBackEdge |= isBackEdgeOp(Name);
@@ -61,8 +61,8 @@ LocalRuns::LocalRuns(const Graph &G, const ProgramFacts &Facts)
     ;
 }
 
-/// Returns true if no rule relates a result of \p N or, without results, an
-/// operand.
+/// Returns true if a result of \p N is unrelated. For a node without results,
+/// returns true if an operand is unrelated.
 bool LocalRuns::isUnproved(NodeId N) const {
   unsigned Outputs = Facts.Dims.numOutputs(N);
   for (unsigned Port = 0; Port < Outputs; ++Port)
@@ -103,7 +103,7 @@ bool LocalRuns::sweep() {
   return Changed;
 }
 
-/// Adds the bits of the sizes \p List to \p Result. Returns true if all of them
+/// Adds the bits of the sizes \p List to \p Result. Returns true if all sizes
 /// are known.
 bool LocalRuns::ofDims(ArrayRef<DimId> List, uint8_t &Result) const {
   const DimTable &Table = Facts.Dims.table();
@@ -120,10 +120,11 @@ bool LocalRuns::ofDims(ArrayRef<DimId> List, uint8_t &Result) const {
   return Complete;
 }
 
-/// Returns true if \p N gives each replica another value although its operands
-/// are equal on all replicas.
+/// Returns true if the results of \p N differ between replicas although its
+/// operands are equal.
 bool LocalRuns::startsToDiffer(NodeId N) const {
-  // The size of an array is the number of turns of the loop that filled it.
+  // The size of an array is the number of iterations of the loop that filled
+  // it.
   if (G.isOp(N, op::TensorArraySizeV3))
     return isOfOwnLoop(G.input(N, 1));
   if (Ops[G.node(N).Op].Starts || G.node(N).Kind == Inserted::Split ||
@@ -133,7 +134,7 @@ bool LocalRuns::startsToDiffer(NodeId N) const {
   return Predicate && differs(*Predicate);
 }
 
-/// Returns true if replicas exchange values at \p N and all get one result.
+/// Returns true if \p N is a collective and all replicas get the same result.
 static bool exchanges(const Graph &G, NodeId N) {
   Inserted Kind = G.node(N).Kind;
   return (Kind == Inserted::Reduce &&
@@ -163,7 +164,7 @@ uint8_t LocalRuns::infer(NodeId N, unsigned Port) const {
   bool Exchanged = exchanges(G, N);
   ReplicationType Type = Facts.Types.type({N, Port});
   if (This.Count == Copies::PerReplica && !Exchanged) {
-    // An op that reads only sizes differs only where these do.
+    // The result of an op that reads only sizes differs only if these differ.
     bool Other = In & (ruleAt(N).Is & trait::ReadsSizes ? Length : Differs);
     bool Does = Type.isVarying()      ? Other || startsToDiffer(N)
                 : Type.isReplicated() ? Type.Symbolic && Other
@@ -185,13 +186,13 @@ uint8_t LocalRuns::infer(NodeId N, unsigned Port) const {
     if (Type.isSharded())
       Known |= OwnSize | Rows;
   }
-  // An op that alters or keeps the rows of one replica gives local rows, even
-  // if its sizes are known to be something else.
+  // The result of an op that alters or keeps the rows of one replica has
+  // per-replica rows, even if the inferred sizes differ.
   else if (Type.isVarying() && In & OwnSize && !(Known & OwnSize) &&
            (altersRows(N) || keepsRows(N, Port, In)))
     Known |= OwnSize | Rows;
-  // An unknown size may count as shared only because the graph compares it with
-  // a shared size.
+  // An unknown size may be inferred as shared only because the graph compares
+  // it with a shared size.
   bool IsOpen = !Shape || any_of(*Shape, [&](DimId D) {
     return !Facts.Dims.table().sym(D);
   });
@@ -201,18 +202,18 @@ uint8_t LocalRuns::infer(NodeId N, unsigned Port) const {
   uint8_t Elements = 0;
   Complete = Value && ofDims(*Value, Elements);
   Elements = asNumbers(Elements);
-  // If a size is a number, the known elements of a range up to it do not tell
+  // If a size is a number, the known elements of a Range up to it do not show
   // that it is a size.
   if (!Complete || ruleAt(N).Elements == ElementsOf::Range)
     Elements |= numbers(N, Port, In);
-  // A gather gives the rows of all replicas.
+  // The result of a gather has the rows of all replicas.
   bool Gathers = (This.Kind == Inserted::Gather && Exchanged) ||
                  (G.isOp(N, FromReplicasOp) &&
                   G.stringAttr(N, CombineAttr) == StringRef(combine::Concat));
   if (Gathers && Known & OwnSize)
     Known = AllSize;
-  // A reduced count is that of all replicas. (The elements of a replica's share
-  // of a fed size are known.)
+  // A reduced row count is that of all replicas. (The elements of a replica's
+  // share of a fed size are known.)
   if (!Complete &&
       (This.Kind == Inserted::Reduce || This.Kind == Inserted::Scale ||
        (This.Kind == Inserted::Merge && !Gathers && !Type.isVarying())) &&
@@ -221,11 +222,10 @@ uint8_t LocalRuns::infer(NodeId N, unsigned Port) const {
   return Result | Known | Elements;
 }
 
-/// Returns the bits of the operands of \p N that are sizes or say where parts
-/// begin.
+/// Returns the bits of the operands of \p N that are sizes or offsets.
 uint8_t LocalRuns::sizeOperands(NodeId N) const {
   const OpRule &Rule = ruleAt(N);
-  // Nothing is known of the operands of an op without a rule.
+  // Any operand of an op without a rule may be a size.
   uint16_t Mask = Rule.Type ? Rule.SizeOperands : AnyInteger;
   uint8_t Result = 0;
   for (unsigned I = 0; I < G.node(N).NumData; ++I) {
@@ -236,8 +236,8 @@ uint8_t LocalRuns::sizeOperands(NodeId N) const {
   return Result;
 }
 
-/// Returns true if \p Flow leaves a loop that may take another number of turns
-/// on each replica.
+/// Returns true if \p Flow leaves a loop whose number of iterations may differ
+/// between replicas.
 bool LocalRuns::isOfOwnLoop(Endpoint Flow) const {
   if (!G.isOp(Flow.Node, op::Exit))
     return false;
@@ -245,12 +245,12 @@ bool LocalRuns::isOfOwnLoop(Endpoint Flow) const {
   return G.isOp(Switch, op::Switch) && differs(G.input(Switch, 1));
 }
 
-/// Returns Length if the values that determine the sizes of \p N differ per
-/// replica.
+/// Returns Length if the values that determine the sizes of \p N differ between
+/// replicas.
 uint8_t LocalRuns::lengths(NodeId N) const {
   if (G.isOp(N, op::TensorArrayConcatV3))
     return isOfOwnLoop(G.input(N, 1)) ? Length : 0;
-  // Taking one element along an axis removes the axis.
+  // A slice of one element along an axis removes the axis.
   if (G.isOp(N, op::StridedSlice) &&
       G.intAttr(N, "shrink_axis_mask").value_or(0) != 0)
     return 0;
@@ -260,15 +260,15 @@ uint8_t LocalRuns::lengths(NodeId N) const {
   return 0;
 }
 
-/// Returns the bits of the sizes of the results of \p N that are not known.
+/// Returns the bits of the unknown sizes of the results of \p N.
 uint8_t LocalRuns::sizes(NodeId N, uint8_t In) const {
   if (G.node(N).Kind == Inserted::Split)
     return OwnSize | Rows;
   return (In & (OwnSize | AllSize | Length)) | sizeOperands(N) | lengths(N);
 }
 
-/// Returns the bits of the elements of output \p Port of \p N, as they follow
-/// from its operands.
+/// Returns the bits of the elements of output \p Port of \p N, computed from
+/// the bits of its operands.
 uint8_t LocalRuns::numbers(NodeId N, unsigned Port, uint8_t In) const {
   constexpr uint8_t Mask = OwnNumber | AllNumber;
   switch (ruleAt(N).Elements) {
@@ -296,12 +296,13 @@ uint8_t LocalRuns::numbers(NodeId N, unsigned Port, uint8_t In) const {
   return (In & Mask) | asNumbers(In);
 }
 
-/// Returns true if the rows of \p N are others than those of its operands.
+/// Returns true if the number of rows of \p N differs from that of its
+/// operands.
 bool LocalRuns::altersRows(NodeId N) const {
   if (!G.isOp(N, op::StridedSlice))
     return ruleAt(N).Is & (trait::JoinsRows | trait::AltersRows);
   // A single row has no batch axis. With an ellipsis or new axes, the mask does
-  // not tell the axis.
+  // not determine the axis.
   int Axis = Facts.Dims.batchAxis(G.input(N, 0));
   bool Plain = G.intAttr(N, "ellipsis_mask").value_or(0) == 0 &&
                G.intAttr(N, "new_axis_mask").value_or(0) == 0;
@@ -309,8 +310,8 @@ bool LocalRuns::altersRows(NodeId N) const {
   return Axis >= 0 && !(Plain && Axis < 64 && (Shrunk >> Axis & 1) != 0);
 }
 
-/// Returns true if output \p Port of \p N has as many elements for each row as
-/// its operands, or more.
+/// Returns true if output \p Port of \p N has at least as many elements for
+/// each row as the operands.
 bool LocalRuns::keepsRows(NodeId N, unsigned Port, uint8_t In) const {
   const OpRule &Rule = ruleAt(N);
   if (Rule.Elements == ElementsOf::SamePort)

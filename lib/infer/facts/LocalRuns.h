@@ -2,21 +2,21 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each replica also computes the values that no rule relates. Their types are
-// all Varying, so types do not tell if a replica can run these nodes, or if the
-// copies of variables stay equal. That follows from the origins of sizes and
-// numbers. If a replica uses only sizes of its own rows, and no other row
-// counts, it does what the single-device step does on a batch of these rows. So
-// it fails only if that step fails, too. Three kinds of values do not fit the
-// rows of one replica. The first are the rows of all replicas and numbers that
-// count them. The second are row numbers of another origin, for lookups. The
-// third are sizes that values determine, as in a loop that runs until all rows
-// are done: such a size differs between some of the rows and all rows.
+// A replica also runs nodes whose values no rule relates. The types of these
+// values are all Varying. So types do not show if a replica can run the nodes,
+// or if the copies of variables stay equal. The origins of sizes and numbers
+// show it. A replica that uses only sizes of its shard computes the
+// single-device step on a batch of these rows. So it fails only if that step
+// fails, too. Three kinds of values do not fit the rows of one replica. The
+// first are the rows of all replicas, and their number. The second are row
+// numbers of another tensor, as indices of a lookup. The third are sizes that
+// depend on values, as in a loop that runs until all rows are done. On a shard,
+// such a loop may run fewer iterations.
 //
-// Each tensor has bits for what its sizes and elements may follow. One sweep
-// over the nodes finds the bits, or several in a graph with loops. Symbolic
-// sizes decide where they are known. Elsewhere a result is taken to follow
-// whatever its operands follow.
+// Bits of each tensor tell which rows its sizes and elements may depend on. One
+// sweep over the nodes finds the bits, or several in a graph with loops. A
+// known symbolic size determines the bits. Otherwise a result is assumed to
+// depend on all rows that its operands depend on.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@
 
 namespace graft {
 
-/// The variables and fetches that are not proved because one node is not.
+/// The variables and fetches that are not proved because of one node.
 struct Spoils {
   unsigned Variables = 0, Fetches = 0;
   NodeId Variable = NoNode, Fetch = NoNode; ///< The first of each.
@@ -43,11 +43,11 @@ public:
 
   /// Returns true if the values of \p E may differ between replicas.
   bool differs(Endpoint E) const;
-  /// Returns true if a size of \p E may follow the rows of one replica.
+  /// Returns true if a size of \p E may be per-replica.
   bool hasOwnSize(Endpoint E) const { return bits(E) & OwnSize; }
   /// Returns true if the copies of a variable that \p N writes may differ
-  /// because of input \p I. Its value may differ per replica, or only some
-  /// replicas may run \p N.
+  /// because of input \p I. The value of the input may differ between replicas,
+  /// or only some replicas may run \p N.
   bool drifts(NodeId N, unsigned I) const;
 
   struct Fault {
@@ -69,7 +69,7 @@ private:
     Differs = 16,
     Rows = 32,    ///< The number of elements follows a replica's rows.
     Length = 64,  ///< A size may follow a replica's values, not only its rows.
-    OfRows = 128, ///< It is computed from rows of a replica.
+    OfRows = 128, ///< The value is computed from a replica's rows.
   };
   static uint8_t asNumbers(uint8_t Sizes) { return (Sizes & 3) << 2; }
   static uint8_t asSizes(uint8_t Numbers) { return (Numbers >> 2) & 3; }
@@ -124,12 +124,12 @@ private:
   const ProgramFacts &Facts;
   struct OpInfo {
     const OpRule &Rule;
-    bool Starts; ///< The op may give each replica another value.
+    bool Starts; ///< Results of the op may differ between replicas.
   };
   std::vector<OpInfo> Ops;   ///< By op.
   std::vector<uint8_t> Bits; ///< By output; empty if all is proved.
-  /// Set if the feeds have static batch sizes. Otherwise, a number of rows is
-  /// known only because the graph compares the rows with that number.
+  /// Set if the feeds have static batch sizes. Otherwise a row count is known
+  /// only if the graph requires the rows to have that number.
   bool IsStatic = false;
   llvm::SmallVector<int64_t, 2> Batches; ///< The batch sizes of static feeds.
 };

@@ -23,7 +23,7 @@ bool isNeed(StringRef Op, const OpDef *Def) {
     return true;
   if (Def->readsVariable() || isLocalHandleOp(Op))
     return false;
-  // An argument for a reference that is only passed on has any type.
+  // A reference argument of any type is only passed on.
   auto Uses = [](const ArgDef &Arg) {
     return Arg.IsRef && Arg.Type != DT_INVALID;
   };
@@ -39,7 +39,8 @@ bool needsValue(const Graph &G, const VariableIndex &Vars, NodeId N,
   const OpDef *Def = G.opDef(N);
   if (Def && Def->Flags & OpDef::AllowsUninitialized)
     return false;
-  // An op that passes a reference on reads it, except a take-first merge.
+  // An op that passes a reference on needs its value, except a take-first
+  // merge.
   if (!G.isOp(Var, op::VarHandleOp) && Def)
     return true;
   return Vars.variableOf({N, 0}) != Var && !G.isOp(N, op::VarIsInitializedOp) &&
@@ -64,7 +65,7 @@ Needs::Needs(const Graph &G, const ProgramFacts &Facts) {
         .try_emplace({E.Node, E.Port}, static_cast<uint32_t>(NumberOf.size()))
         .first->second;
   };
-  // Other readers of such a tensor need the tensor that is fed, too.
+  // Other readers of such a tensor need the fed tensor, too.
   auto Origin = [&](Endpoint E) {
     while (G.node(E.Node).Kind != Inserted::No && E.Port == 0 &&
            G.node(E.Node).NumData == 1)
@@ -119,8 +120,7 @@ Needs::Needs(const Graph &G, const ProgramFacts &Facts) {
                ? Sets.single(Number(E))
                : SetOf[E.Node];
   };
-  // Needs that come round a loop are found after the first turn; sets only
-  // grow.
+  // Needs that pass a back edge are found after the first turn. Sets only grow.
   TurnLimit Limit("the needs of nodes", 1 + Loops * NumberOf.size());
   for (NodeId Again = 0; Again != NoNode;) {
     Limit.turn([&] { return G.name(Again).str(); });

@@ -2,11 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Running a node runs all nodes that it depends on. Its *needs* are the inputs
-// and effects of that run that a caller can observe: feeds, variables, random
-// draws, batches of queues, effects. Two nodes with the same needs may be run
-// together where the input runs one of them. No other feed is required, no
-// other variable must have a value, nothing else is drawn, dequeued or written:
+// A run of a node runs all nodes that it depends on. The *needs* of the node
+// are the inputs and effects of that run that a caller can observe: feeds,
+// variables, random samples, batches of queues, effects. If two nodes have the
+// same needs, a run of one of them may also run the other. The run then
+// requires no further feed or initialized variable, and samples, dequeues and
+// writes nothing more:
 //
 //     x ──┬── h ──── dw     needs {x, w, y}
 //     w ──┘    └──── db     needs {x, w, y}       may be in one bucket
@@ -14,13 +15,14 @@
 //     z ──────────── du     needs {z}             may not
 //
 // A variable that is read in a branch must have a value only if the branch is
-// taken. That is a separate need, which all readers of the variable have.
+// taken. So a value in a taken branch is a separate need, which all readers of
+// the variable have.
 //
-// A set does not contain arrays and stacks, which belong to one run, nor a
-// variable that is only assigned, or asked if it has a value. It contains no
-// inserted nodes except reads; a read of a proxy is one of its variable. If a
-// tensor is split for the replicas, it can be fed itself, so its readers need
-// that tensor and not its inputs. Therefore equal sets are equal whether or not
+// Some values are no needs: arrays and stacks, whose state lasts one run, and
+// variables that are only assigned or tested for a value. Inserted nodes are no
+// needs, except reads. A read of a proxy counts as a read of its variable. A
+// caller can feed a tensor that is split for the replicas, so its readers need
+// that tensor and not its inputs. Therefore sets that are equal stay equal if
 // it is fed.
 //
 // The sets are exact (lib/infer/facts/NumberSets.h).
@@ -37,9 +39,9 @@
 
 namespace graft {
 
-/// Returns true if running \p Op by itself is a need: it takes an input or has
-/// an effect. Reads of variables do not count (needsValue). \p Def is its
-/// definition.
+/// Returns true if a run of \p Op is a need by itself: the op is a source of
+/// data or has an effect. Reads of variables do not count (needsValue). \p Def
+/// is the definition of the op.
 bool isNeed(llvm::StringRef Op, const OpDef *Def);
 
 /// Returns true if \p Var, which is input \p Index of \p N, must have a value
@@ -62,8 +64,8 @@ public:
 private:
   using Numbers = llvm::DenseMap<std::pair<NodeId, uint32_t>, uint32_t>;
 
-  /// The number of each need, by tensor. Output 0 stands for a node that is a
-  /// need; output 1 of a variable stands for its value if a branch is taken.
+  /// The number of each need, by tensor. For a node that is a need, the tensor
+  /// is output 0. Output 1 of a variable is the need of its value in a branch.
   Numbers NumberOf;
   NumberSets Sets{0};
   std::vector<uint32_t> SetOf; ///< By node.

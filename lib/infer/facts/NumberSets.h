@@ -4,8 +4,8 @@
 //
 // Interned sets of numbers: equal sets have one id. The sets are tries that
 // share equal parts. In a forward pass, the set of a node typically has one
-// number more than that of the node before. In a backward pass, all sets are
-// equal. So all sets together take little more memory than one of them.
+// number more than the set of its input. In a backward pass, all sets are
+// equal. So all sets together take little more memory than one set.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ public:
   /// The empty set.
   static constexpr uint32_t None = 0;
 
-  /// Makes sets of numbers less than \p Count.
+  /// Creates sets of numbers less than \p Count.
   explicit NumberSets(uint64_t Count);
 
   uint32_t single(uint32_t Number) { return single(top(), Number); }
@@ -38,8 +38,9 @@ public:
 
 private:
   using Pair = std::pair<uint32_t, uint32_t>;
-  /// Sets over 32 * 2^level numbers. On level 0 the first of the pair has a bit
-  /// for each number; above, both are sets of the level below. 0 is empty.
+  /// Sets of numbers below 32 * 2^level. On level 0, the first of a pair has a
+  /// bit for each number. Above, both are ids of sets of the level below. 0 is
+  /// empty.
   struct Level {
     std::vector<Pair> Sets{{0, 0}};
     llvm::DenseMap<Pair, uint32_t> Ids, Unions;

@@ -19,16 +19,16 @@ DimOptions optionsOf(const Graph &G) {
   return Options;
 }
 
-/// Repeats the analyses until types deny no assumption of the sizes, and no
-/// node relies on a fact that may not hold where the node runs. Sizes assume
-/// that a node selects among the rows of one replica. Types deny this if a
-/// reader cannot use the selected rows. Sizes also assume that an integer
-/// equals that of the single-device step. Types deny this if replicas have
-/// another integer.
+/// Repeats the analyses until the types refute no assumption of the size
+/// analysis, and no node relies on a fact that may not hold where the node
+/// runs. The size analysis assumes that a node selects among the rows of one
+/// replica. Types refute this if a reader cannot use the selected rows. It also
+/// assumes that an integer equals that of the single-device step. Types refute
+/// this if the integer differs on replicas.
 std::unique_ptr<ProgramFacts::Analyses>
 ProgramFacts::settled(const Graph &G, ArrayRef<NodeId> Order,
                       const VariableIndex &Vars, DimOptions Options) {
-  // Each turn denies at least one more assumption.
+  // Each turn refutes at least one more assumption.
   TurnLimit Limit("assumptions about sizes", 1 + 2 * G.size());
   for (;;) {
     auto Found = std::make_unique<Analyses>(G, Order, Vars, Options);

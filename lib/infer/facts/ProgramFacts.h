@@ -21,14 +21,14 @@ namespace graft {
 /// Returns the options of a replicated program, with the replicas of its mesh.
 DimOptions optionsOf(const Graph &G);
 
-/// All analyses of a program in the order in which they need each other.
+/// All analyses of a program. Each one reads only the results of earlier ones.
 struct ProgramFacts {
   explicit ProgramFacts(const Graph &G, DimOptions Options);
   /// Infers the facts with optionsOf(G).
   explicit ProgramFacts(const Graph &G);
 
-  /// Updates the facts after the demands of Types were met: the inserted nodes
-  /// are in the graph now, and get the types that their own rules infer.
+  /// Updates the facts after nodes were inserted to meet the demands of Types.
+  /// The rules of these nodes infer their types.
   void adoptInserted(const Graph &G);
 
   std::vector<NodeId> Order;
@@ -53,14 +53,14 @@ private:
 public:
   DimAnalysis &Dims;
   TypeAnalysis &Types;
-  /// Returns the facts of sizes that Dims and Types rest on.
+  /// Returns the uses of size facts that Dims and Types rely on.
   llvm::ArrayRef<SizeUse> sizeUses() const { return Of->Uses.Founded; }
 };
 
 /// Returns the facts of \p M's program. Infers them unless they are known.
 ProgramFacts &programFacts(Module &M);
 
-/// Keeps the facts of \p M after an edit of its graph under which they hold.
+/// Marks the facts of \p M as valid after an edit that does not change them.
 void keepFacts(Module &M);
 
 } // namespace graft

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Most graphs state no fact: sizes that are numbers, and those of one feed, are
-// equal by definition. Where there are facts, one walk finds the nodes at which
-// origins meet. If one of them is not the op that states the fact, two dataflow
-// passes find the ops that run whenever it does.
+// Most graphs state no fact: numbers, and sizes of the same feed, are equal by
+// definition. If a graph has facts, one walk finds the nodes at which origins
+// meet. An op may use the fact that it states itself. For any other node, two
+// dataflow passes find the ops that run whenever the node does.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ namespace {
 using Origin = SizeOrigins::Origin;
 using Kind = SizeOrigins::Kind;
 
-/// The conditions under which nodes run, besides their operands.
+/// The branches and loops in which nodes run.
 class Scopes {
 public:
   /// \p Loops is null without loops.
@@ -59,7 +59,8 @@ private:
   std::optional<Conditions> When;
   std::vector<uint32_t> BodyOf;  ///< By node.
   std::vector<uint32_t> Outside; ///< By loop: the body that it is in.
-  /// By loop: other loops whose bodies push to a stack that its body pops.
+  /// By loop: other loops whose bodies push to a stack that this loop's body
+  /// pops.
   std::vector<SmallVector<uint32_t, 1>> Pushed;
   std::map<Scope, unsigned> Ids;
   std::vector<const Scope *> ById;
@@ -150,8 +151,8 @@ bool Scopes::runsBody(uint32_t Inner, uint32_t Outer) const {
 
 bool Scopes::includes(unsigned Inner, unsigned Outer) const {
   const Scope &In = *ById[Inner], &Out = *ById[Outer];
-  // A node that joins both sides of a predicate has both choices, and neither
-  // counts. A Merge of the two sides has none of them.
+  // A node with inputs from both sides of a predicate has both choices, and
+  // neither counts. A Merge of the two sides has neither choice.
   return runsBody(In.Body, Out.Body) && all_of(Out.Choices, [&](uint32_t C) {
            return C / 2 != Conditions::Many && is_contained(In.Choices, C) &&
                   !is_contained(In.Choices, C ^ 1);
@@ -168,7 +169,7 @@ public:
 
 private:
   /// An edge of the graph of origins: a fact, or an equality that follows from
-  /// others.
+  /// other equalities.
   struct Edge {
     unsigned X, Y;
     std::vector<NodeId> Says;                         ///< Nodes that state it.
@@ -179,7 +180,7 @@ private:
   struct Meeting {
     NodeId User;
     SmallVector<unsigned, 4> Of;
-    bool Known; ///< The size is a number or rows, and none of Of defines it.
+    bool Known; ///< The size is a number or rows, defined by none of Of.
   };
 
   unsigned vertex(Origin O);
@@ -329,15 +330,15 @@ void UseFinder::see(DimId D) {
     It->second.push_back(static_cast<unsigned>(V));
 }
 
-/// Returns the sizes that elements of the array or stack \p E may have.
+/// Returns the sizes of the elements of the array or stack with handle \p E.
 ArrayRef<DimId> UseFinder::held(Endpoint E) const {
   NodeId Handle = Loops ? Loops->handleOf(E) : NoNode;
   return Handle == NoNode ? ArrayRef<DimId>() : From.heldBy(Handle);
 }
 
-/// Returns true if a type of \p N may rest on equal sizes: some operand is not
-/// a global value, and some result is related to its global value. An op with
-/// global values as operands computes global values, whatever the sizes are.
+/// Returns true if a type of \p N may rely on equal sizes: some operand is not
+/// a global value, and some result is related to its global value. An op on
+/// global values computes global values, whatever the sizes are.
 bool UseFinder::isClaim(NodeId N) const {
   if (all_of(G.dataInputs(N),
              [&](Endpoint E) { return Types.type(E).isTrue(); }))
@@ -426,7 +427,7 @@ void UseFinder::meet(NodeId N) {
   SeenAt.resize(Vertices.size());
   forEachSize(N, [&](DimId D) { see(D); });
   for (auto &[Is, Of] : Seen) {
-    // A size that is a number on every replica does not move rows.
+    // A size that is a number everywhere does not depend on rows.
     if (Is.Is == Kind::Number)
       continue;
     bool Known = Is.Is != Kind::Open;
@@ -438,8 +439,9 @@ void UseFinder::meet(NodeId N) {
   }
 }
 
-/// Returns true if the facts that hold connect all origins of \p M, without
-/// derived edges, to each other and, if \p M is Known, to a number or rows.
+/// Returns true if the facts that hold connect all origins of \p M to each
+/// other, without derived edges. If \p M is Known, they must also connect these
+/// to a number or rows.
 bool UseFinder::join(const Meeting &M, function_ref<bool(const Edge &)> Holds) {
   TurnOf.resize(Vertices.size());
   WantedIn.resize(Vertices.size());
@@ -469,8 +471,8 @@ bool UseFinder::join(const Meeting &M, function_ref<bool(const Edge &)> Holds) {
   return Missing == 0 && !Known;
 }
 
-/// Like join(), with derived edges. Adds edges whose needs are met until there
-/// are no more.
+/// Like join(), with derived edges. Adds edges whose needed equalities hold
+/// until there are no more.
 bool UseFinder::follows(const Meeting &M,
                         function_ref<bool(const Edge &)> Holds) const {
   IntEqClasses Classes(static_cast<unsigned>(Vertices.size()));
@@ -508,8 +510,8 @@ NodeId UseFinder::usesIn(NodeId N) const {
   return N;
 }
 
-/// Divides the facts that meetings need into those that hold at the node of the
-/// meeting and others.
+/// Divides the facts that meetings need into Founded, which hold at the node of
+/// the meeting, and Unfounded.
 void UseFinder::judge() {
   Scopes In(G, Order, Loops.get());
   // The edges that matter: all that can be reached from a meeting.
@@ -595,8 +597,8 @@ void UseFinder::judge() {
             Read = true;
           }
         });
-        // A run may fetch an inserted node that no node reads: it fetches the
-        // node of the input before it.
+        // A fetch of an inserted node without users is a fetch of the node of
+        // the input before it.
         bool IsOwn = G.node(N).Kind == Inserted::No;
         if (!Read && IsOwn)
           Bits = Above[N];
@@ -615,8 +617,8 @@ void UseFinder::judge() {
     }
   }
   std::vector<NodeId> Denied;
-  // Each origin is judged once: without the denied facts other meetings may
-  // vanish, and the next analysis judges those that remain.
+  // Each origin is judged once. Without the denied facts, other meetings may
+  // vanish. The next analysis judges the remaining ones.
   std::vector<bool> Judged(Vertices.size());
   for (auto [M, Its] : zip(Meetings, Runs)) {
     auto Holds = [&, &M = M, &Its = Its](const Edge &E) {
@@ -675,7 +677,7 @@ SizeUses UseFinder::run() {
   Loops = LoopInfo::find(G, Order);
   VertexOf.assign(Dims.table().size(), -2);
   SightOf.assign(Dims.table().size(), NotAsked);
-  // The sights of back edges are not known when their users are visited.
+  // The sights of back edges are unknown when their users are visited.
   Sights.assign(Dims.totalOutputs(), SeesSeveral);
   AnyCounts = any_of(Order, [&](NodeId N) {
     return any_of(seq(0u, Dims.numOutputs(N)), [&](unsigned Port) {

@@ -25,8 +25,8 @@
 
 namespace graft {
 
-/// The node User relies on a fact that each of the nodes Says states. One of
-/// these runs whenever User does. All of them are in one branch and one loop.
+/// The use of a fact by the node User. Each node of Says states the fact. One
+/// of them runs whenever User does. All of them are in one branch and one loop.
 struct SizeUse {
   NodeId User;
   llvm::ArrayRef<NodeId> Says;
@@ -36,7 +36,8 @@ struct SizeUses {
   std::vector<SizeUse> Founded;
   /// The lists of nodes that Founded points to.
   std::vector<std::vector<NodeId>> Statements;
-  /// Nodes, in order, that state a fact that is used where it may not hold.
+  /// The nodes, in order, that state a fact that some node uses although it may
+  /// not hold there.
   std::vector<NodeId> Unfounded;
 };
 

@@ -11,8 +11,7 @@
 
 namespace graft {
 
-/// Returns all that the analyses claim of the tensors of a program, one line
-/// for each:
+/// Returns the types and sizes of the tensors of a program, one line for each:
 ///
 ///     grad:0 = Partial(sum) k=1 copies=2 shape=[4,1]
 ///     size:0 = Replicated size copies=2 shape=[] value=[b(x)]

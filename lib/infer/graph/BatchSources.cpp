@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Queues declare the shapes of their components, iterators those of their
-// elements; a dequeue of many adds an axis.
+// A queue declares the shapes of its components, an iterator the shapes of its
+// elements. QueueDequeueMany adds an axis.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +40,7 @@ static std::optional<ShapeValue> componentShape(const Graph &G, Endpoint E) {
   NodeId Queue = G.input(E.Node, 0).Node;
   while (G.isOp(Queue, op::Identity))
     Queue = G.input(Queue, 0).Node;
-  // The priority of a PriorityQueue is its first component.
+  // Component 0 of a PriorityQueue is the priority.
   bool Priority = G.opName(Queue).starts_with(op::PriorityQueue);
   if (Priority && E.Port == 0)
     return ShapeValue();

@@ -14,13 +14,13 @@
 
 namespace graft {
 
-/// Marks a read that each replica runs for itself. The value has for each
-/// output the axis along which the rows of all replicas are the batch of the
-/// step, or -1. The attribute stays in the output, so that the output can be
+/// Marks a read that each replica runs for itself. The attribute lists, for
+/// each output, the axis along which the rows of all replicas form the batch of
+/// the step, or -1. It stays in the written file, so that the file can be
 /// checked again as a program.
 inline constexpr llvm::StringRef BatchAttr = "_graft_batch";
 
-/// Returns true if \p Op takes elements from a queue or an iterator.
+/// Returns true if \p Op reads elements from a queue or an iterator.
 bool isBatchRead(llvm::StringRef Op);
 
 /// Returns the axes in BatchAttr if \p N is a read that each replica runs for
@@ -32,17 +32,17 @@ std::optional<llvm::SmallVector<int64_t, 4>> ownBatchAxes(const Graph &G,
 bool fillsPipeline(llvm::StringRef Op);
 
 /// Returns the shape that the graph declares for \p E, a placeholder or an
-/// output of a read from a queue or iterator. If that has no rank, returns the
-/// shape of set_shape (`_output_shapes`, which an export writes). Returns
-/// nothing for another tensor, or if no shape is declared. The axis that
-/// QueueDequeueMany adds is known if its number is a constant.
+/// output of a read from a queue or iterator. If the rank is unknown, returns
+/// the shape of set_shape, which an export writes as `_output_shapes`. Returns
+/// nothing for another tensor, or if no shape is declared. QueueDequeueMany
+/// adds an axis, whose size is known if the operand is a constant.
 std::optional<ShapeValue> sourceShape(const Graph &G, Endpoint E);
 
 /// Returns the first output of the ParseExample \p N that is a dense feature.
 /// The indices, values and shapes of all sparse features come before it.
 unsigned firstDenseFeature(const Graph &G, NodeId N);
 
-/// Returns the name by which users know the feed \p E: NAME, or NAME:PORT.
+/// Returns the name of the feed \p E in messages: NAME, or NAME:PORT.
 std::string feedName(const Graph &G, Endpoint E);
 
 } // namespace graft

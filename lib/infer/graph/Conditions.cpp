@@ -57,8 +57,8 @@ uint32_t Conditions::unite(uint32_t A, uint32_t B) {
 }
 
 /// Returns the choices of a Merge, which runs if one of its inputs does. One of
-/// the two sides of a predicate always runs. Any other Merge is taken to depend
-/// on all choices of its inputs.
+/// the two sides of a predicate always runs, so their Merge drops that choice.
+/// Any other Merge is assumed to depend on all choices of its inputs.
 uint32_t Conditions::merge(ArrayRef<uint32_t> Sides) {
   uint32_t All = 0;
   for (uint32_t Side : Sides)
@@ -108,8 +108,8 @@ uint32_t Conditions::addSwitch(NodeId N) {
       {E.Node, E.Port}, static_cast<uint32_t>(Tensors.size()));
   if (New)
     addPredicate();
-  // Skip each Identity that runs whenever its input does: it has the type of
-  // its input, and there are as many of these as conditionals.
+  // Skip each Identity that runs whenever its input does, since it has the type
+  // of its input. There are as many of them as conditionals.
   Endpoint Tensor = G.input(N, 1);
   while (G.isOp(Tensor.Node, op::Identity) &&
          G.node(Tensor.Node).Kind == Inserted::No &&

@@ -3,20 +3,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // In a conditional of version 1, a node runs if none of its inputs, data or
-// control, is dead. So it runs under a conjunction of choices: a predicate
-// makes each choice, and every edge passes it on. A Merge of both sides of one
-// predicate ends the choice.
+// control, is dead. So it runs under a conjunction of choices. The Switch of a
+// predicate adds a choice, and every edge passes it on. A Merge of both sides
+// of one predicate removes the choice.
 //
 //     t = Switch(x, p):1    choices {p:1}
 //     u = Neg(t)            {p:1}
 //     m = Merge(f, u)       {}
 //
 // A node with more than MaxChoices choices has the single predicate Many
-// instead, and so has each node that depends on it, even a Merge. Otherwise
-// time and memory would grow with the square of the graph.
+// instead. Each node that depends on it has Many as well, even a Merge.
+// Otherwise time and memory would grow with the square of the graph.
 //
-// If a predicate is not equal on all replicas, the nodes under it run on some
-// replicas only: no local value there has a relation to its global value.
+// If a predicate differs between replicas, the nodes under it run on some
+// replicas only. Their local values have no relation to a global value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,28 +34,28 @@ namespace graft {
 
 class Conditions {
 public:
-  /// Returns true if the graph has conditionals; else there is nothing to
-  /// build.
+  /// Returns true if the graph has conditionals. Otherwise no Conditions are
+  /// needed.
   static bool any(const Graph &G);
 
   /// \p Order is topologicalOrder(G). The predicates of loops do not count.
-  /// \p SameAs maps nodes to others with the same value, which replace them as
-  /// predicates.
+  /// \p SameAs maps a node to a node with the same value, which replaces it as
+  /// a predicate.
   Conditions(
       const Graph &G, llvm::ArrayRef<NodeId> Order,
       llvm::DenseMap<NodeId, NodeId> SameAs = llvm::DenseMap<NodeId, NodeId>());
 
-  /// The predicate that stands for more predicates than are told apart.
+  /// The predicate that replaces more than MaxChoices choices.
   static constexpr uint32_t Many = 0;
   static constexpr size_t MaxChoices = 256;
 
   /// Returns the numbers of the predicates that \p N runs under.
   llvm::ArrayRef<uint32_t> of(NodeId N) const { return Under[SetOf[N]]; }
-  /// Returns the tensors that Switch nodes take as predicate \p P. If tensors
-  /// are equal by definition, only the first is listed. Many has no tensors.
+  /// Returns the operands of Switch nodes that are predicate \p P. Of tensors
+  /// that are equal by definition, only the first is listed. Many has none.
   llvm::ArrayRef<Endpoint> tensors(uint32_t P) const { return Tensors[P]; }
-  /// Returns the choices under which \p E has a value: twice the number of a
-  /// predicate, plus the side.
+  /// Returns the choices under which \p E has a value. A choice is twice the
+  /// number of a predicate, plus the side.
   llvm::ArrayRef<uint32_t> choices(Endpoint E) { return Sets[setAt(E)]; }
   /// Returns the tensor whose value \p E, the predicate of a Switch, passes on.
   Endpoint source(Endpoint E) const;

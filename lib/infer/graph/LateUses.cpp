@@ -2,11 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Views are nodes that pass on the memory of a variable. A use of a view is
-// late if it runs after an update that the view does not run after. Earlier
-// edges on the way are settled by then, so each edge is checked alone. A set of
-// bits for each node says which updates it runs after. The sweep visits only
-// nodes after an update, a small part of most graphs.
+// A view is a node that passes on the memory of a variable. A use of a view is
+// late if the use runs after an update and the view does not. Views are found
+// in order from the variable, so each edge is checked alone. For each node, a
+// set of bits tells which updates it runs after. The sweep visits only nodes
+// after an update, a small part of most graphs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,7 +46,7 @@ private:
     NodeId Var, View;
     Use Of;
     bool IsLate = false;
-    bool Many = false; ///< Set if it has too many updates to wait for each.
+    bool Many = false; ///< Set if there are too many updates to wait for.
     SmallVector<NodeId, 4> Updates; ///< The updates before the use.
   };
 
@@ -72,7 +72,7 @@ private:
     return It == Swept.end() ? Set() : It->second;
   }
 
-  /// The number of nodes that are looked at, for each node of the graph.
+  /// The budget of visited nodes, as a multiple of the nodes of the graph.
   static constexpr size_t LooksForNode = 64;
   static constexpr size_t MostWaits = 8;
   static constexpr uint32_t NoIndex = ~0u;
@@ -80,7 +80,7 @@ private:
   const Graph &G;
   VariableIndex Vars;
   std::vector<NodeId> Order;
-  size_t Budget; ///< The number of looks left.
+  size_t Budget; ///< The number of visits left.
   std::vector<bool> IsUpdate, Late;
   std::vector<NodeId> LateNodes; ///< The nodes after an update, in order.
   std::vector<uint32_t> Index;   ///< By node: its place in LateNodes.
@@ -133,9 +133,9 @@ void Finder::addUses(NodeId Var) {
         if (Seen.insert(User).second)
           Work.push_back(User);
       }
-      // An Identity of the variable reads it when it runs. A Merge takes the
-      // value of one side of a conditional, which no update of the other side
-      // precedes.
+      // An Identity of the variable reads it when it runs. A Merge forwards the
+      // value of one side of a conditional, and no update of the other side
+      // runs.
       bool Reads =
           (IsVariable && G.isOp(User, op::Identity)) || G.isOp(User, op::Merge);
       if (Late[User] && !Reads &&
@@ -214,7 +214,7 @@ void Finder::sweep(size_t Begin) {
       for (size_t W = 0; W < Words; ++W)
         Bits[I][W] |= Its[W] | Own[W];
     }
-  // Candidates stand in the order of their updates.
+  // Candidates are sorted by their updates.
   auto First = partition_point(Found, [&](const Candidate &C) {
     return RangeOf.lookup(C.Var).second <= Begin;
   });
@@ -224,7 +224,7 @@ void Finder::sweep(size_t Begin) {
 }
 
 /// Adds the views from the variable to \p View, sources first. Returns false if
-/// they cannot be made again.
+/// they cannot be copied.
 bool Finder::addViews(NodeId View, std::vector<NodeId> &Chain) {
   SmallVector<std::pair<NodeId, unsigned>, 8> Stack;
   DenseSet<NodeId> Seen;
@@ -257,8 +257,8 @@ bool Finder::addViews(NodeId View, std::vector<NodeId> &Chain) {
   return true;
 }
 
-/// Returns the new read for a late use, or nothing if it cannot read again. All
-/// candidates in \p Same have this use, perhaps for several variables.
+/// Returns the new read for a late use, or nothing if a new read is impossible.
+/// All candidates in \p Same have this use, perhaps for several variables.
 std::optional<LateUse> Finder::settle(ArrayRef<Candidate> Same) {
   LateUse Result{
       .Var = Same.front().Var, .Of = Same.front().Of, .Views = {}, .Waits = {}};
@@ -305,8 +305,8 @@ LateUses Finder::find() {
   Loops = LoopInfo::find(G, Order);
   if (Conditions::any(G))
     When.emplace(G, Order);
-  // Later uses come first: a view of a use that reads again is made from the
-  // nodes that are there.
+  // Later uses come first, since the copy of a view is made from the nodes that
+  // exist at that time.
   auto Place = [&](const Candidate &C) {
     return std::tuple(Index[C.Of.User], C.Of.Index);
   };

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A read of a reference variable returns the variable's own memory. A node that
-// uses it after an update sees the new value, even if the read came before.
-// This holds only if the read and the node are in the process of the variable:
-// another process has a copy of the old value.
+// A read of a reference variable returns the memory of the variable. A node
+// that uses this memory after an update sees the new value, even if the read
+// ran before. This holds only in the process of the variable: another process
+// has a copy of the old value.
 //
 //     r = Identity(w)                 r = Identity(w)
 //     u = ApplyGradientDescent(w..)   u = ApplyGradientDescent(w..)
@@ -23,13 +23,13 @@
 
 namespace graft {
 
-/// Uses of values read from reference variables that come after an update,
-/// while the read does not.
+/// Uses of a value of a reference variable that run after an update, although
+/// the read ran before the update.
 struct LateUses {
   /// Uses that can read the variable again. Each input of an op is listed once.
   std::vector<LateUse> Known;
-  /// Other uses, with their variables: inside loops that write, or of slices,
-  /// which may be the memory of the variable or copies.
+  /// Other uses, with their variables: uses inside loops that write, and uses
+  /// of slices, which may be views or copies of the variable.
   std::vector<std::pair<Use, NodeId>> Open;
 };
 

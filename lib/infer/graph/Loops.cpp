@@ -89,8 +89,8 @@ LoopInfo::LoopInfo(const Graph &G, ArrayRef<NodeId> Order)
   for (NodeId N : Order) {
     const Node &This = G.node(N);
     Role R = Roles[This.Op];
-    // The first input that is in a loop: all such inputs are in the same loop.
-    // Inputs that are back edges are not visited yet.
+    // Take the first input that is in a loop, since all such inputs are in the
+    // same loop. Inputs that are back edges are not visited yet.
     uint32_t F = 0;
     for (Endpoint E : G.inputs(N)) {
       F = frameOfValue(E.Node);

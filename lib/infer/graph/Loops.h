@@ -4,8 +4,8 @@
 //
 // Finds the loop of version 1 control flow (Enter, Merge, LoopCond, Switch,
 // NextIteration, Exit) that each node is in, and the tensor array or stack that
-// an op uses. Both follow from ops and edges: a node is in the frame of its
-// inputs, a constant in that of the node that it waits for.
+// an op uses. Ops and edges determine both: a node is in the frame of its
+// inputs. A constant is in the frame of its control dependency.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,35 +22,35 @@
 
 namespace graft {
 
-/// Returns true if \p Op makes or uses a tensor array or a stack: state of one
-/// step on one device. Each copy of a node has its own.
+/// Returns true if \p Op creates or uses a tensor array or a stack: state of
+/// one step on one device. Each copy of a node has its own array or stack.
 bool isLocalHandleOp(llvm::StringRef Op);
 
-/// Returns the attribute in which \p Op states the shape of the elements of an
-/// array, or of a result that it computes from operands; "" if there is none.
-/// The attribute may hold the rows of one replica.
+/// Returns the attribute that states the shape of the elements of an array, or
+/// of a result, of \p Op; "" if there is none. The shape may contain the rows
+/// of one replica.
 llvm::StringRef statedShape(llvm::StringRef Op);
 
 class LoopInfo {
 public:
-  /// Returns the loops, arrays and stacks of \p G, or null if it has none, as
-  /// the list of its ops shows. \p Order is topologicalOrder(G); it is computed
-  /// if it is empty and needed.
+  /// Returns the loops, arrays and stacks of \p G, or null if its list of ops
+  /// shows that it has none. \p Order is topologicalOrder(G). If it is empty
+  /// and needed, it is computed.
   static std::unique_ptr<LoopInfo> find(const Graph &G,
                                         llvm::ArrayRef<NodeId> Order = {});
 
   /// Returns true if \p N runs once for each iteration of a loop, or is the
   /// Exit of one.
   bool isInLoop(NodeId N) const { return frameOf(N) != 0; }
-  /// Returns true if the outputs of \p N are read inside a loop only. Those of
-  /// the Exit of an outermost loop are not.
+  /// Returns true if all users of the outputs of \p N are inside a loop. The
+  /// users of the Exit of an outermost loop are not.
   bool givesInside(NodeId N) const {
     uint32_t F = frameOf(N);
     return F != 0 && !(IsExit[N] && Frames[F].Parent == 0);
   }
-  /// The innermost loop that \p N is in, with its Exit; 0: none.
+  /// Returns the innermost loop that \p N is in, or 0. An Exit is in its loop.
   uint32_t frame(NodeId N) const { return frameOf(N); }
-  /// The loop around loop \p Frame; 0: none.
+  /// Returns the loop around loop \p Frame, or 0.
   uint32_t around(uint32_t Frame) const { return Frames[Frame].Parent; }
   size_t numFrames() const { return Frames.size(); }
   /// All nodes of the outermost loop that \p N is in, which are treated alike.
@@ -60,7 +60,7 @@ public:
       return {};
     return Frames[Frames[F].Outermost].Nodes;
   }
-  /// The first node of each outermost loop.
+  /// Returns the first node of each outermost loop.
   std::vector<NodeId> nests() const;
   /// Returns true if an iteration begins with \p N: a Merge that a
   /// NextIteration feeds.
@@ -68,9 +68,9 @@ public:
     return N < IsLoopMerge.size() && IsLoopMerge[N];
   }
 
-  /// Returns the node that made the tensor array or stack with the handle \p E,
-  /// or NoNode. Several nodes may make the gradient of an array for one source:
-  /// they make one array, and the first of them is returned.
+  /// Returns the node that created the tensor array or stack with the handle
+  /// \p E, or NoNode. Several TensorArrayGradV3 of one array and source share
+  /// one gradient array, and the first of these nodes is returned.
   NodeId handleOf(Endpoint E) const {
     // The other output of an array is its flow.
     if (E.isControl() || E.Node >= HandleOf.size() ||
@@ -78,7 +78,7 @@ public:
       return NoNode;
     return HandleOf[E.Node];
   }
-  /// Returns the arrays and stacks whose handles \p N takes.
+  /// Returns the arrays and stacks whose handles are operands of \p N.
   llvm::SmallVector<NodeId, 2> handlesUsedBy(const Graph &G, NodeId N) const;
   /// The ops that use the array or stack \p Handle, in order.
   llvm::ArrayRef<NodeId> usersOf(NodeId Handle) const {

@@ -16,8 +16,8 @@
 
 namespace graft {
 
-/// Some marks for each node. One sweep over the graph passes them on along all
-/// edges.
+/// A set of up to Size marks for each node. One sweep over the graph propagates
+/// the marks along all edges.
 class Marks {
 public:
   static constexpr size_t Words = 4, Bits = 64, Size = Bits * Words;
@@ -28,7 +28,7 @@ public:
   void mark(NodeId N, size_t I) { Sets[N][I / Bits] |= bit(I); }
   void unmark(NodeId N, size_t I) { Sets[N][I / Bits] &= ~bit(I); }
   /// Passes the marks of each node on to its users, in \p Order. Returns true
-  /// if a node got a new mark: the back edges of loops require several sweeps.
+  /// if a node got a new mark. Loops require several sweeps.
   bool spread(llvm::ArrayRef<NodeId> Order) {
     bool New = false;
     for (NodeId N : Order)

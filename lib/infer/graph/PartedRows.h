@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A lookup in a partitioned table sends each index to its part by
-// DynamicPartition, and puts the rows found there in place by a stitch. The
-// positions for the stitch are the numbers of all rows, sent to the parts in
-// the same way.
+// A lookup in a partitioned table sends each index to its part by a
+// DynamicPartition. A stitch puts the rows of all parts in place. It reads
+// their positions from a second DynamicPartition, which sends the numbers of
+// all rows (a Range) to the parts in the same way.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,14 +16,14 @@
 
 namespace graft {
 
-/// Returns the Range node whose numbers \p Partition, a DynamicPartition, sends
-/// to the parts, in any shape; NoNode if it sends something else.
+/// Returns the Range whose numbers \p Partition, a DynamicPartition, sends to
+/// the parts, in any shape. Returns NoNode if it sends something else.
 NodeId numbersParted(const Graph &G, NodeId Partition);
 
-/// Returns the DynamicPartition of such numbers whose outputs are the index
-/// operands of \p Stitch, a DynamicStitch or ParallelDynamicStitch. Each output
-/// is one operand, so that every position is written once. NoNode if there is
-/// none.
+/// Returns the DynamicPartition of the numbers of a Range whose outputs are the
+/// index operands of \p Stitch, a DynamicStitch or ParallelDynamicStitch. Each
+/// output is one operand, so every position is written once. Returns NoNode if
+/// there is none.
 NodeId partitionStitched(const Graph &G, NodeId Stitch);
 
 } // namespace graft

@@ -49,8 +49,8 @@ private:
   bool mayRunWith(NodeId Reader, NodeId Update) const;
   std::vector<OpenRead> open() const;
   void addOfOtherParts(std::vector<OpenRead> &Open) const;
-  /// Returns true if \p N reads elements each time it runs, and does nothing
-  /// else.
+  /// Returns true if \p N reads elements each time it runs, and has no other
+  /// effect.
   bool readsElements(NodeId N) const {
     const OpDef *Def = G.opDef(N);
     return Def && !Def->isStateful() &&
@@ -59,22 +59,22 @@ private:
   }
   bool isControlFlow(NodeId N) const { return IsFlow[G.node(N)]; }
 
-  /// The most nodes above an update among which the inputs of a reader are
-  /// sought: the gradient is made near the update.
+  /// The maximum number of nodes above an update that are searched for inputs
+  /// of a reader. The gradient is computed near the update.
   static constexpr unsigned MostAbove = 64;
-  /// The most pairs of a reader and an update, in all.
+  /// The maximum number of pairs of a reader and an update.
   static constexpr size_t MostPairs = 16 * InSweep;
-  /// The number of pairs that are looked at, for each node of the graph.
+  /// The budget of checked pairs, as a multiple of the nodes of the graph.
   static constexpr size_t LooksForNode = 64;
 
   const Graph &G;
   VariableIndex Vars;
   std::vector<NodeId> Order;
   PerOp IsFlow;
-  size_t Looks;                 ///< The number of looks left.
-  std::vector<bool> IsLate;     ///< It runs after an update that is no counter.
+  size_t Looks;                 ///< The number of checks left.
+  std::vector<bool> IsLate;     ///< Runs after an update other than a counter.
   std::vector<bool> IsInBranch; ///< In, or behind, a conditional or loop.
-  /// The update that a node leads to; NoNode for none, Several for more.
+  /// By node: the only update that depends on it, NoNode or Several.
   static constexpr NodeId Several = NoNode - 1;
   std::vector<NodeId> LeadsTo;
   SmallSet<NodeId, 32> Views, Above; ///< For the variable, the update.
@@ -113,8 +113,8 @@ void OpenReads::findUpdates() {
 
 /// Returns the inputs of \p Reader besides the variable, if \p Update needs all
 /// of them as well. The search covers only nodes near \p Update. Returns
-/// nothing if the graph orders the two nearby, or if \p Reader leads to no
-/// other update.
+/// nothing if a nearby edge orders the two, or if no other update depends on
+/// \p Reader.
 OpenReads::NodeList OpenReads::othersOf(NodeId Reader, NodeId Update) const {
   if (!readsElements(Reader) || IsLate[Reader] || Above.contains(Reader) ||
       LeadsTo[Reader] == NoNode || LeadsTo[Reader] == Update)
@@ -133,8 +133,8 @@ OpenReads::NodeList OpenReads::othersOf(NodeId Reader, NodeId Update) const {
   return Others;
 }
 
-/// Returns true if \p Reader is in another part of the step, which leads to
-/// other updates, and runs whenever its inputs are computed.
+/// Returns true if \p Reader is in a part of the step with other updates, and
+/// runs whenever its inputs are computed.
 bool OpenReads::mayRunWith(NodeId Reader, NodeId Update) const {
   return readsElements(Reader) && !IsLate[Reader] && !IsInBranch[Reader] &&
          !IsInBranch[Update] && !Above.contains(Reader) &&
@@ -189,10 +189,9 @@ void OpenReads::addReaders(NodeId Var) {
     addReads(Update, Readers);
 }
 
-/// Returns the found reads that nothing orders and that belong to a gradient:
-/// such a reader also takes values that depend on the variable. Other readers
-/// belong to another part of the step, and all of that part would have to come
-/// first.
+/// Returns the unordered reads of readers in a gradient. Such a reader has
+/// another input that depends on the variable. Other readers are in another
+/// part of the step, and all of that part would have to run before the update.
 std::vector<OpenRead> OpenReads::open() const {
   std::vector<OpenRead> Open;
   for (size_t Begin = 0; Begin < Found.size(); Begin += InSweep) {
@@ -214,10 +213,10 @@ std::vector<OpenRead> OpenReads::open() const {
   return Open;
 }
 
-/// Adds the readers in other parts of a step, such as a second loss with the
-/// same weights, that nothing orders with the update. All nodes that wait for
-/// the update need the reader, so no run has the update without the reader.
-/// Therefore the update may wait for the reader.
+/// Adds the unordered reads of readers in other parts of a step, such as a
+/// second loss with the same weights. All nodes that wait for the update need
+/// the reader, so each run with the update includes the reader. Therefore the
+/// update may wait for the reader.
 void OpenReads::addOfOtherParts(std::vector<OpenRead> &Open) const {
   for (size_t Begin = 0; Begin < OfOthers.size(); Begin += InSweep) {
     ArrayRef<OpenRead> Now = ArrayRef(OfOthers).slice(

@@ -40,8 +40,8 @@ bool passesMemoryOn(const Graph &G, NodeId N) {
   return is_contained(Ops, G.opName(N));
 }
 
-/// Returns the shape of the variable that \p E reads. \p E may have only some
-/// of the rows, so its first axis may be shorter.
+/// Returns the shape of the variable that \p E is read from. \p E may have only
+/// some of the rows, so its first axis may be shorter.
 static std::optional<ShapeValue>
 columns(const Graph &G, const VariableIndex &Vars, Endpoint E) {
   for (unsigned Steps = 0; Steps < 16; ++Steps) {
@@ -58,8 +58,8 @@ columns(const Graph &G, const VariableIndex &Vars, Endpoint E) {
   return std::nullopt;
 }
 
-/// Returns true if \p N takes a part of each row, which is a copy. Whole rows
-/// may be memory of their source.
+/// Returns true if \p N returns a part of each row, which is a copy. Whole rows
+/// may share the memory of their source.
 static bool takesColumns(const Graph &G, const VariableIndex &Vars, NodeId N) {
   StringRef Op = G.opName(N);
   bool IsSlice = Op == op::Slice, IsSplit = Op == op::Split;
@@ -78,8 +78,7 @@ static bool takesColumns(const Graph &G, const VariableIndex &Vars, NodeId N) {
         Axis = Value->Ints[0];
     int64_t Parts =
         G.intAttr(N, Op == op::Unpack ? "num" : "num_split").value_or(0);
-    // If the rank is not known, an axis that counts from the end may be the
-    // first.
+    // If the rank is unknown, a negative axis may be axis 0.
     return Axis && Parts > 1 && (*Axis > 0 || axisIn(*Axis, Rank).value_or(0));
   }
   auto Ints = [&](unsigned Input) {

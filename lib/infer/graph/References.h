@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// An Identity of a reference variable passes on the variable's own memory. An
-// op that takes it and runs after an update sees the new value, and not the
-// value at the time of the Identity.
+// An Identity of a reference variable passes on the memory of the variable. A
+// user that runs after an update sees the new value, and not the value at the
+// time of the Identity.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,11 +18,11 @@
 
 namespace graft {
 
-/// Returns true if \p N may pass on the memory of its first input. A Transpose
-/// that moves no axis does, too.
+/// Returns true if \p N may pass on the memory of its first input, as an
+/// Identity or a Transpose that moves no axis does.
 bool passesMemoryOn(const Graph &G, NodeId N);
-/// Returns true if the user of \p U may pass on the memory that it reads there.
-/// An op that reads a part of each row of a variable makes a copy.
+/// Returns true if the user of \p U may pass on the memory of that operand. An
+/// op that reads a part of each row of a variable makes a copy.
 bool passesMemoryOn(const Graph &G, const VariableIndex &Vars, Use U);
 
 /// Returns true if \p N updates a variable by a constant, as a counter does.

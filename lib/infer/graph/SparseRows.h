@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A sparse tensor that is made from dense rows (Where and GatherNd), or from
-// their numbers, has its elements in the order of rows. If SparseFillEmptyRows
-// filled the empty rows, each row is a segment of its elements.
+// If a sparse tensor is computed from dense rows (Where and GatherNd), or from
+// row numbers, its elements are in the order of the rows. After
+// SparseFillEmptyRows, every row has elements, and these are a segment.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,20 +15,20 @@
 
 namespace graft {
 
-/// Returns true if \p Indices, of a sparse tensor, follow from row numbers that
-/// the graph computes.
+/// Returns true if \p Indices, of a sparse tensor, are computed from row
+/// numbers in the graph.
 bool areMadeOfRows(const Graph &G, Endpoint Indices);
 
-/// Returns the column of a matrix, from the left, that \p N, a StridedSlice,
-/// takes of all rows; nothing if it takes something else.
+/// Returns the matrix column that \p N, a StridedSlice, returns for all rows.
+/// Returns nothing if it is not such a slice.
 std::optional<int64_t> columnTaken(const Graph &G, NodeId N);
 
-/// Returns the SparseFillEmptyRows whose row numbers are \p Segments, all of
-/// column 0 of its indices; NoNode if these are something else.
+/// Returns the SparseFillEmptyRows whose row numbers, column 0 of its indices,
+/// are \p Segments. Returns NoNode if there is none.
 NodeId filledBy(const Graph &G, Endpoint Segments);
 
-/// Returns true if a lookup of rows takes output 1 of \p Unique as indices: for
-/// each element, the number of its distinct value.
+/// Returns true if output 1 of \p Unique (for each element, the number of its
+/// distinct value) is the indices operand of a lookup of rows.
 bool isLookedUp(const Graph &G, NodeId Unique);
 
 } // namespace graft

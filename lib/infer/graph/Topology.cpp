@@ -20,9 +20,9 @@ std::vector<NodeId> topologicalOrder(const Graph &G) {
   std::vector<uint8_t> IsBackEdgeOp(G.numOps());
   for (uint32_t Op = 0; Op < G.numOps(); ++Op)
     IsBackEdgeOp[Op] = isBackEdgeOp(G.opNameOf(Op));
-  // Starts from the order of the file, which mostly is topological already: a
-  // walk in this order goes through memory in order. A source that comes too
-  // late is moved forward with all that it waits for.
+  // Starts from the order of the file, which mostly is topological already, so
+  // that the walk reads memory in order. If an input comes after its user, the
+  // input and its own inputs move before the user.
   std::vector<uint8_t> Placed(G.size());
   auto NextMissing = [&](NodeId N, uint32_t I) {
     ArrayRef<Endpoint> In = G.inputs(N);

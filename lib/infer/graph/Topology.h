@@ -14,9 +14,9 @@
 namespace graft {
 
 /// Returns the live nodes of \p G, each after all of its inputs, data and
-/// control. The back edges of loops (from NextIteration) do not count, nor does
-/// the edge that closes another cycle, which the verifier refuses. The order is
-/// as close to that of the file as possible.
+/// control. The back edges of loops (from NextIteration) do not count. In any
+/// other cycle, which the verifier refuses, the closing edge does not count.
+/// The order is as close to that of the file as possible.
 std::vector<NodeId> topologicalOrder(const Graph &G);
 
 /// Returns true if the outputs of \p Op go back to the start of a loop.

@@ -28,12 +28,12 @@ namespace {
 
 /// Properties of the op of a node.
 enum : uint8_t {
-  IsFed = 1,   ///< It is a feed, or takes an element of a queue or iterator.
-  IsShown = 2, ///< Its value leaves the step: summaries, prints.
-  IsSaver = 4, ///< It writes a checkpoint, in a run of its own.
-  TakesElements = 8, ///< It uses the elements of a reference that it takes.
-  IsRead = 16,       ///< It reads the variable of a handle.
-  IsUpdate = 32,     ///< It writes a variable.
+  IsFed = 1,         ///< A feed, or a read of a queue or iterator.
+  IsShown = 2,       ///< A summary or print: its value leaves the step.
+  IsSaver = 4,       ///< A write of a checkpoint, in a separate run.
+  TakesElements = 8, ///< Reads the elements of a reference operand.
+  IsRead = 16,       ///< Reads the variable of a handle.
+  IsUpdate = 32,     ///< Writes a variable.
 };
 
 uint8_t roleOf(StringRef Op, const OpDef *Def) {
@@ -54,19 +54,19 @@ uint8_t roleOf(StringRef Op, const OpDef *Def) {
   return Def && !Asks ? Role | TakesElements : Role;
 }
 
-/// The longest path through the graph. In a training step it leads through the
-/// layers to the loss and back, so most updates depend on their reads by this
-/// path. Two walks prove that for all variables at once.
+/// The longest path through the graph. In a training step, this path goes
+/// through the layers to the loss and back, so it orders most reads before
+/// their updates. Two walks prove that for all variables at once.
 class LongestPath {
 public:
   LongestPath(const Graph &G, ArrayRef<NodeId> Order);
-  /// Returns true if a path leads from \p A to \p B over a node of the longest
-  /// path.
+  /// Returns true if there is a path from \p A to \p B through a node of the
+  /// longest path.
   bool joins(NodeId A, NodeId B) const { return Next[A] <= Last[B]; }
 
 private:
-  /// By node. Next is the first place on the longest path that the node leads
-  /// to. Last is the last place that leads to the node.
+  /// By node. Next is the first position on the longest path that depends on
+  /// the node. Last is the last position that the node depends on.
   std::vector<uint32_t> Next, Last;
 };
 
@@ -114,7 +114,7 @@ public:
 private:
   struct Reader {
     NodeId Node;
-    bool IsMemory;  ///< It is fetched: its memory is read after the run.
+    bool IsMemory;  ///< Fetched: its memory is read after the run.
     bool IsFetched; ///< A run of a step may also fetch it.
   };
   /// The readers of a variable whose updates begin at index Begin of All.
@@ -135,8 +135,8 @@ private:
   bool excludesEachOther(NodeId Read, NodeId Update);
   void sweep(size_t Begin);
 
-  /// Calls \p Sweep until nothing is new. Returns false if nested loops take
-  /// too many sweeps.
+  /// Calls \p Sweep until it finds nothing new. Returns false if nested loops
+  /// need too many sweeps.
   template <typename Fn> bool settle(Fn Sweep) {
     for (unsigned I = 0; I < MostSweeps; ++I)
       if (!Sweep() || !HasLoops)
@@ -151,20 +151,20 @@ private:
 
   /// Properties of a node.
   enum : uint8_t {
-    OfRows = 1,      ///< It depends on a feed.
-    OfVariables = 2, ///< It depends on a variable.
-    Updates = 4,     ///< It is an update, or needs one.
-    Learns = 8,      ///< It is, or needs, an update that makes a step.
-    InStep = 16,     ///< A step needs it.
-    FedMore = 32,    ///< It needs a feed that no step needs.
-    ForShow = 64,    ///< A value that is fetched for show needs it.
-    ForSink = 128    ///< A node without users needs it.
+    OfRows = 1,      ///< Depends on a feed.
+    OfVariables = 2, ///< Depends on a variable.
+    Updates = 4,     ///< Is an update, or depends on one.
+    Learns = 8,      ///< Is, or depends on, an update that makes a step.
+    InStep = 16,     ///< A step depends on it.
+    FedMore = 32,    ///< Depends on a feed that no step needs.
+    ForShow = 64,    ///< A summary or named tensor depends on it.
+    ForSink = 128    ///< A node without users depends on it.
   };
 
   static constexpr unsigned MostSweeps = 8;
-  /// The most updates, in all.
+  /// The maximum number of updates.
   static constexpr size_t MostUpdates = 16 * Marks::Size;
-  /// The number of pairs that are looked at, for each node of the graph.
+  /// The budget of checked pairs, as a multiple of the nodes of the graph.
   static constexpr size_t LooksForNode = 64;
 
   const Graph &G;
@@ -173,9 +173,9 @@ private:
   LongestPath Path;
   PerOp Roles;
   bool HasLoops;
-  size_t Looks; ///< The number of looks left.
+  size_t Looks; ///< The number of checks left.
   std::vector<uint8_t> Is;
-  Marks Steps; ///< By node, the steps that need it.
+  Marks Steps; ///< By node, the steps that depend on it.
   DenseSet<NodeId> Named;
   std::vector<Group> Groups;
   std::vector<NodeId> All; ///< Updates, group by group.
@@ -200,7 +200,7 @@ void Finder::findSteps() {
       }
       if (Update.Kind != UpdateKind::None) {
         Its |= Updates;
-        // A value that is restored, or fed to be assigned, depends on no
+        // A restored value, or a feed for an assignment, depends on no
         // variable.
         bool IsMade = (Its & OfRows) && (Its & OfVariables);
         bool Counts = Update.Kind == UpdateKind::Count || isCounter(G, Vars, N);
@@ -216,7 +216,7 @@ void Finder::findSteps() {
     if (!(Is[N] & Learns) || G.hasUses(N))
       continue;
     Is[N] |= InStep;
-    // An update that runs by itself comes after all that it needs.
+    // An update that runs by itself comes after all reads that it depends on.
     bool HasOthers =
         !Vars.isUpdate(G, N) ||
         any_of(G.inputs(N), [&](Endpoint E) { return Is[E.Node] & Updates; });
@@ -233,8 +233,8 @@ void Finder::findSteps() {
   });
 }
 
-/// Returns true if \p N is the plain read that is made with each variable. A
-/// run fetches such a read only if it has a name.
+/// Returns true if \p N is the read that TensorFlow creates with each variable.
+/// A run fetches such a read only if the user names it.
 bool Finder::isPlainRead(NodeId N) const {
   return (G.isOp(N, op::Identity) || G.isOp(N, op::ReadVariableOp)) &&
          Vars.variableOf(G.input(N, 0)) != NoNode;
@@ -272,10 +272,10 @@ void Finder::findFetches() {
   });
 }
 
-/// Returns true if \p N, or a user of the value that it reads, depends on
-/// variables alone and leads to a node without users. A run may fetch such a
-/// value, for example a penalty. A value that depends on rows, or on another
-/// value of the step, may be left over from a gradient.
+/// Returns true if \p N, or a user of its value, depends on variables alone and
+/// a node without users depends on it. A run may fetch such a value, for
+/// example a penalty. A value that depends on rows, or on another value of the
+/// step, may be an unused part of a gradient.
 bool Finder::isOfVariables(NodeId N) const {
   auto IsOfStep = [&](Endpoint E) {
     return !E.isControl() && Is[E.Node] & InStep && Is[E.Node] & OfVariables &&
@@ -319,7 +319,7 @@ void Finder::addVariable(NodeId Var) {
       NodeId User = U.User;
       if (!G.isData(U) || U.Index < Vars.update(G, User).NumVars)
         return;
-      // A value of one side of a conditional is read on that side only.
+      // A value of one side of a conditional is read only on that side.
       bool IsView =
           Vars.variableOf({User, 0}) == Var ||
           (!IsHandle && passesMemoryOn(G, Vars, U) && !G.isOp(User, op::Merge));
@@ -334,8 +334,8 @@ void Finder::addVariable(NodeId Var) {
         Add(User, /*IsMemory=*/false);
     });
   }
-  // A variable that the step writes and does not read, as the total of a
-  // metric, is fetched after the step.
+  // A fetch of a variable that the step writes but does not read, such as the
+  // total of a metric, is a separate run after the step.
   for (Reader &Read : Readers)
     Read.IsFetched |= IsUsed && isOfVariables(Read.Node);
   erase_if(Readers, [&](Reader Read) {

@@ -9,10 +9,10 @@
 //     follow = AssignSub(average, d)
 //     train = NoOp(^update, ^follow)
 //
-// A step is a run that updates a variable by more than a count or an initial
-// value. A node without users needs all of a step. The same run may also fetch
-// values that need no further feed: summaries, named tensors, and values
-// computed from variables alone, such as a penalty.
+// A step is a run with an update that is neither a counter nor an initial
+// value. A node without users depends on all nodes of a step. The same run may
+// also fetch values that need no further feed: summaries, named tensors, and
+// values computed from variables alone, such as a penalty.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,13 +27,13 @@ namespace graft {
 struct UnorderedReads {
   OpenRead First = {NoNode, NoNode};
   NodeId Var = NoNode;
-  /// Set if the reader is fetched and may be the memory of the variable.
+  /// Set if the reader is fetched and may return the memory of the variable.
   bool IsMemory = false;
   size_t Count = 0;
 };
 
-/// Finds unordered reads. Looks at some thousand updates at most, in a few
-/// sweeps over the graph. \p Named are nodes that are fetched.
+/// Finds unordered reads. Checks some thousand updates at most, in a few sweeps
+/// over the graph. \p Named are fetched nodes.
 UnorderedReads findUnorderedReads(const Graph &G, llvm::ArrayRef<NodeId> Named);
 
 } // namespace graft

@@ -48,8 +48,8 @@ VariableIndex::VariableIndex(const Graph &G) {
       Role[Op] = Creates;
       continue;
     }
-    // The crossing op of the program, and ops that return their operand: a
-    // reference for a reference, or a handle (checked below by its source).
+    // Lists FromReplicasOp and ops that return their operand: a reference, or a
+    // handle (the code below checks its source).
     if (!Def) {
       if (Name == FromReplicasOp)
         Role[Op] = PassesOn;
@@ -72,7 +72,7 @@ VariableIndex::VariableIndex(const Graph &G) {
   for (NodeId N = 0; N < G.size(); ++N)
     if (Role[G.node(N).Op] == Creates && G.isLive(N))
       Vars.push_back(N);
-  // Follow each variable through the nodes that pass it on: these are few, and
+  // Follow each variable through the nodes that pass it on. There are few, and
   // each has one source.
   SmallVector<NodeId, 8> Aliases;
   for (NodeId Var : Vars) {

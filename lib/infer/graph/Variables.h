@@ -17,7 +17,8 @@
 
 namespace graft {
 
-/// Marks an unreplicated node of the input whose op does not require that.
+/// Marks a node of the input that is unreplicated although its op does not
+/// require it.
 inline constexpr llvm::StringRef OnceAttr = "_graft_once";
 
 /// Returns true if \p N is marked with OnceAttr.
@@ -25,23 +26,23 @@ inline bool isMarkedOnce(const Graph &G, NodeId N) {
   return G.node(N).Flags & NF_MayHaveGraft && G.hasAttr(N, OnceAttr);
 }
 
-/// Marks the nodes with OnceAttr that a caller feeds, such as the zeros that a
-/// recurrence begins with. No rule requires them to be unreplicated, but the
-/// caller feeds the rows of all replicas.
+/// Marks the nodes with OnceAttr that a caller feeds, such as the initial zeros
+/// of a recurrence. No rule requires them to be unreplicated, but the caller
+/// feeds the rows of all replicas.
 inline constexpr llvm::StringRef FedAttr = "_graft_fed";
-/// Returns true if \p N is unreplicated because no rule relates the values that
-/// replicas would compute.
+/// Returns true if \p N is unreplicated because no rule relates its local
+/// values.
 inline bool isKeptOnce(const Graph &G, NodeId N) {
   return G.node(N).Count == Copies::Once && isMarkedOnce(G, N) &&
          !G.hasAttr(N, FedAttr);
 }
 
-/// How to combine the values that the replicas write to a variable, if no rule
-/// relates them, and the copies of a sync-on-read variable.
+/// How to combine the copies of a sync-on-read variable. For another variable,
+/// how to combine the values that replicas write if no rule relates them.
 enum class Aggregation : uint8_t { None, Sum, Mean, OnlyFirst };
 
-/// The aggregation that a rule of the user, or the input, gives a variable
-/// (program). For a sync-on-read variable it stays in outputs.
+/// In a program, the aggregation of a variable, from a rule of the user or from
+/// the input. The attribute stays in written files for sync-on-read variables.
 inline constexpr llvm::StringRef AggregationAttr = "_graft_aggregation";
 
 /// Returns "none", "sum", "mean" or "only-first-replica".
@@ -50,10 +51,10 @@ std::optional<Aggregation> parseAggregation(llvm::StringRef Name);
 /// Returns the aggregation of \p Var if a rule names the variable.
 std::optional<Aggregation> aggregationOf(const Graph &G, NodeId Var);
 
-/// Finds the tensors that are variables. A handle or reference is followed
+/// Finds the tensors that are variables. Follows each handle or reference
 /// through the nodes that pass it on: Identity, Switch, Enter of a handle, the
-/// reference that an update op returns. Op and argument kind decide, never a
-/// name.
+/// reference output of an update op. Ops and kinds of arguments decide, never
+/// names.
 class VariableIndex {
 public:
   explicit VariableIndex(const Graph &G);
@@ -70,8 +71,8 @@ public:
   }
   /// Returns true if a conditional passes a variable on.
   bool anySwitched() const { return !Switches.empty(); }
-  /// Returns true if input \p Index of \p N uses a variable in place: through a
-  /// handle, or through a reference that the op takes as one.
+  /// Returns true if input \p Index of \p N uses a variable in place: a handle,
+  /// or a reference for a reference argument.
   bool usesInPlace(const Graph &G, NodeId N, unsigned Index) const;
 
   /// Returns true if \p N changes a variable.
@@ -83,8 +84,8 @@ public:
     return Op < UpdateOps.size() ? UpdateOps[Op] : updateOf(G, Op);
   }
 
-  /// Returns true if \p N must be unreplicated: by its op (isOnceOp), or since
-  /// it is marked.
+  /// Returns true if \p N must be unreplicated because of its op (isOnceOp) or
+  /// its mark (OnceAttr).
   bool isOnce(const Graph &G, NodeId N) const {
     uint32_t Op = G.node(N).Op;
     return (Op < OnceOps.size() ? OnceOps[Op] : isOnceOp(G.opNameOf(Op))) ||
@@ -95,9 +96,9 @@ public:
   template <typename Fn>
   void forEachUse(const Graph &G, NodeId Var, Fn F) const;
 
-  /// Returns the assignment of the initial value of \p Var: the only one with a
-  /// value from inside the graph that is not restored. NoNode if there is none,
-  /// or several.
+  /// Returns the only assignment to \p Var whose value the graph computes
+  /// without a restore: the initial value. Returns NoNode if there are none or
+  /// several.
   NodeId initialAssign(const Graph &G, NodeId Var) const;
 
   /// Makes room for new nodes, none of which is a variable.
@@ -109,7 +110,7 @@ private:
   std::vector<NodeId> Vars;
   std::vector<NodeId> VarOf;       ///< By node: the variable that output 0 is.
   llvm::DenseSet<NodeId> Switches; ///< Nodes that also pass it on by output 1.
-  // By op. A graph gets more ops as it is rewritten: those are looked up.
+  // By op. Ops that a rewrite adds later are looked up.
   std::vector<UpdateDef> UpdateOps;
   std::vector<bool> OnceOps;
 };

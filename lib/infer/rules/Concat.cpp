@@ -117,13 +117,13 @@ static void concat(SizeContext &C) {
 namespace {
 
 /// Infers the type of a Concat along the batch axis. \p Type is the type of a
-/// sum of the parts. In C.Asked, the requests of that sum follow the first \p
-/// Asked ones.
+/// sum of the parts. The requests of that sum begin at index \p Asked of
+/// C.Asked.
 ReplicationType joinRows(TypeContext &C, ArrayRef<unsigned> Operands,
                          unsigned Axis, ReplicationType Type, size_t Asked) {
   if (C.isReduced()) {
-    // A user needs the rows of all replicas, which have a scale exponent of 0.
-    // Drop the requests that only a sum of the parts needs.
+    // A user needs the gathered rows of all replicas, with a scale exponent of
+    // 0. Drop the requests that only a sum of the parts needs.
     C.Asked.erase(C.Asked.begin() + Asked, C.Asked.end());
     C.Assumes |= Type.Assumes;
     for (unsigned I : Operands)
@@ -140,7 +140,7 @@ ReplicationType joinRows(TypeContext &C, ArrayRef<unsigned> Operands,
           "concatenates a per-replica shard with a replicated value "
           "along the batch axis");
     TypeAnalysis::OrderedPart P;
-    // Rows that are all equal (AnyOrder) are also in order.
+    // Rows that are all equal (AnyOrder) are in every order.
     P.Order = X.Order == ReplicationType::AnyOrder ? ReplicationType::InOrder
                                                    : X.Order;
     P.Size = C.D.table().find((*Shape)[Axis]);
@@ -227,8 +227,8 @@ unsigned countBlocks(std::optional<SmallVector<int64_t, 4>> Sizes) {
   return Count;
 }
 
-/// Infers the type of a SpaceToBatchND: with b rows per block, row r of block i
-/// is row i*b+r of the result, as in a concatenation of the blocks.
+/// Infers the type of a SpaceToBatchND: as in a concatenation of blocks with b
+/// rows, row r of block i is row i*b+r of the result.
 ReplicationType toBlocksType(TypeContext &C) {
   ReplicationType X = C.numeric(0);
   unsigned Count = countBlocks(C.numbers(1));
@@ -263,13 +263,12 @@ ReplicationType fromBlocksType(TypeContext &C) {
 }
 
 /// Infers the type of a node that concatenates the row numbers \p Numbers with
-/// other indices along the last axis. For this, the row numbers are taken as
-/// sharded rows. If the node does something else, its type is Varying without a
-/// mark.
+/// other indices along the last axis. For this, the row numbers are treated as
+/// sharded rows. For any other node, the type is Varying without a mark.
 ReplicationType rowIndices(TypeContext &C, const ReplicationType &Numbers) {
   auto Type = ReplicationType::varying(Numbers.Cause);
   auto Rows = ReplicationType::sharded(Numbers.Axis);
-  // A Range numbers all rows in turn, so its numbers fit every row order.
+  // A Range has the numbers of all rows in order, so it fits every row order.
   bool CountsAll =
       C.G.isOp(Numbers.Cause, op::Range) &&
       C.isSameSize(C.input(0), Numbers.Axis, {Numbers.Cause, 0}, 0);

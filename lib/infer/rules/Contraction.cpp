@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products of matrices, Einsum, and sums over the rows.
+// Matrix products, Einsum, and sums over the rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,8 +50,8 @@ static void biasAddGrad(SizeContext &C) {
     C.setShape(0, (*X)[channelAxis(C, X->size())]);
 }
 
-/// Gives output 0 the rows of the sparse operand and the columns of the dense
-/// one.
+/// Infers a shape with the rows of the sparse operand and the columns of the
+/// dense operand.
 static void sparseMatMul(SizeContext &C) {
   Dims B = C.in(3);
   if (!B || B->size() != 2)
@@ -59,8 +59,8 @@ static void sparseMatMul(SizeContext &C) {
   bool Turned = C.flag("adjoint_b"), Adjoint = C.flag("adjoint_a");
   DimId Columns = (*B)[Turned ? 0 : 1], Inner = (*B)[Turned ? 1 : 0];
   DimId Rows = C.slot(0);
-  // If the sparse operand has the entries of one replica's rows, operand 2 has
-  // the sizes of these rows.
+  // If the sparse operand has the entries of one replica's rows, operand 2, its
+  // shape, has the number of these rows.
   if (entriesSliced(C.G, C.Inputs[0], 0, C.replicas()) != NoNode) {
     if (Dims I = C.in(0); I && I->size() == 2)
       C.same((*I)[1], C.number(1, 2));
@@ -239,8 +239,8 @@ static void batchMatMul(TypeContext &C) {
 static void einsum(TypeContext &C) { C.setAll(einsumType(C)); }
 
 /// Types the product of a sparse matrix, which has the rows of one replica, and
-/// a dense one. The product is sharded. With the adjoint of the sparse matrix,
-/// it is a partial sum.
+/// a dense matrix. The product is sharded. With the adjoint of the sparse
+/// matrix, the product is a partial sum.
 static bool sparseMatMulIndices(TypeContext &C) {
   Endpoint Rows;
   if (!isOfEntries(C, 0, 1, 2, Rows))
@@ -262,7 +262,7 @@ static bool sparseMatMulIndices(TypeContext &C) {
   return true;
 }
 
-/// Types a replicated sparse matrix times a dense one with sharded columns.
+/// Types a replicated sparse matrix times a dense matrix with sharded columns.
 static void sparseMatMul(TypeContext &C) {
   ReplicationType X = C.operand(3);
   bool HaveMatrix =

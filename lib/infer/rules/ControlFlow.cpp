@@ -85,7 +85,7 @@ static void merge(SizeContext &C) {
                C.Table.hasSym(X) == C.Table.hasSym(Y)));
     });
     // Unify sizes whose numbers are equal. Skip sizes that are already unified:
-    // another op, not this one, is the reason for their equality.
+    // another op states their equality.
     for (Endpoint E : Sides)
       if (DimId Y = (*C.Known.shape(E))[D];
           Same && C.Table.find(X) != C.Table.find(Y))
@@ -106,8 +106,8 @@ static void merge(SizeContext &C) {
 }
 
 static void optional(SizeContext &C) {
-  // The tracked shape of an Optional is the shape of its value, as for a
-  // handle.
+  // The tracked shape of an Optional, as that of a handle, is the shape of its
+  // value.
   if (C.numData() == 1 && C.numOutputs() == 1) {
     C.passShape(0, C.inRun(0));
     if (Dims X = C.val(0))
@@ -119,9 +119,9 @@ static void optional(SizeContext &C) {
 
 namespace types {
 
-/// Returns ForGradient if each branch is an absent contribution or a tensor
-/// that a batch norm keeps for its gradient, and at least one is such a tensor.
-/// Control flow does not change that tensor, so it keeps its mark.
+/// Returns ForGradient if a branch is a tensor that a batch norm keeps for its
+/// gradient, and every other branch is one too or an absent contribution.
+/// Control flow does not change the tensor, so the result has the same mark.
 static LocalIndices markOfKept(const TypeContext &C,
                                ArrayRef<Endpoint> Branches) {
   bool Any = false;
@@ -148,9 +148,8 @@ static void switches(TypeContext &C) {
                  : C.varying("may take a different branch on each replica"));
 }
 
-/// Infers the type of a Merge. The types of the branches must agree, because
-/// the branch that runs is not known. Zeros agree with every type of their
-/// size.
+/// Infers the type of a Merge. The types of the branches must be equal, because
+/// the branch that runs is not known. Zeros have every type of their size.
 static void merges(TypeContext &C) {
   SmallVector<ReplicationType, 2> Types;
   ReplicationType Result;

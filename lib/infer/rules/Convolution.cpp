@@ -86,7 +86,7 @@ void pool(SizeContext &C) {
   C.setShape(0, List);
 }
 
-/// Gives images the height and width in operand 1.
+/// Infers the shape of images with the height and width in operand 1.
 static void resize(SizeContext &C) {
   Dims X = C.in(0);
   if (!X || X->size() != 4)
@@ -100,7 +100,7 @@ static void resize(SizeContext &C) {
   C.setShape(0, {(*X)[0], Height, Width, (*X)[3]});
 }
 
-/// Turns channels into blocks of the image (DepthToSpace), or the reverse.
+/// Infers the shape of DepthToSpace, or of the reverse, SpaceToDepth.
 static void blocks(SizeContext &C) {
   Dims X = C.in(0);
   int64_t Block = C.intAttr("block_size").value_or(0);
@@ -186,7 +186,7 @@ static void convBackpropInput(TypeContext &C) {
 }
 
 /// Types a general convolution row by row if it has batch axes (`batch_dims`).
-/// Without them, it needs the rows of all replicas.
+/// Without batch axes, the op needs the rows of all replicas.
 static void generalConv(TypeContext &C) {
   C.intAttr("batch_dims").value_or(1) > 0 ? perExample(C) : whole(C);
 }

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Identities, functions of each element, linear or not, and their gradients,
-// which are linear in the incoming gradient.
+// Identities, element-wise ops (linear or not), and their gradients, which are
+// linear in the incoming gradient.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ void same(SizeContext &C) {
     C.passShape(Port, C.inRun(0));
 }
 
-/// Relates the sizes of output 0 to those that the attribute `shape` states.
+/// Relates the sizes of output 0 to those in attribute `shape`.
 static void stated(SizeContext &C) {
   DimList List;
   if (Dims X = C.out(0); !X || !C.sizesFrom("shape", List))
@@ -160,8 +160,8 @@ static bool isOfRows(const SizeContext &C, DimId D) {
   return C.Table.hasSym(D) || C.Table.followsRows(D);
 }
 
-/// Returns the one of \p X and \p Y that is a row count and may be 0, if the
-/// other is 1.
+/// If \p X or \p Y is 1, returns the other size if it is a row count that may
+/// be 0. Otherwise returns none.
 static std::optional<DimId> orOne(const SizeContext &C, DimId X, DimId Y) {
   for (auto [Rows, Other] : {std::pair(X, Y), std::pair(Y, X)})
     if (C.Table.isOne(Other) && isOfRows(C, Rows) && C.Table.number(Rows) <= 0)
@@ -169,7 +169,7 @@ static std::optional<DimId> orOne(const SizeContext &C, DimId X, DimId Y) {
   return std::nullopt;
 }
 
-/// Returns true if the nodes of the input use the result, and only as a
+/// Returns true if nodes of the input graph read the result, all of them as a
 /// divisor.
 static bool isDivisor(const SizeContext &C) {
   bool Divides = false, IsRead = false;
@@ -250,7 +250,7 @@ void same(SizeContext &C) {
 }
 
 /// Negates numbers, such as positions counted from the end of an axis. Any
-/// other element becomes an opaque size.
+/// other element becomes an unknown size.
 static void negate(SizeContext &C) {
   Dims X = C.val(0);
   if (!X)
@@ -305,9 +305,9 @@ static void arithmetic(SizeContext &C) {
     return std::pair((*C.val(0))[X->size() == 1 ? 0 : I],
                      (*C.val(1))[Y->size() == 1 ? 0 : I]);
   };
-  // If there are no rows, Maximum(rows, 1) is 1, which is no multiple of the
-  // row count. So it is tracked only as a divisor. Any other user needs it as a
-  // number, which must count the rows of all replicas.
+  // Without rows, Maximum(rows, 1) is 1, which is no multiple of the row count.
+  // So the result is tracked only as a divisor. Any other user reads a number
+  // that must count the rows of all replicas.
   bool IsNumber = C.isOp(op::Maximum) && any_of(seq(Size), [&](size_t I) {
                     return orOne(C, Pair(I).first, Pair(I).second);
                   });
@@ -339,8 +339,8 @@ bool addsChannels(const TypeContext &C) {
           (C.operand(0).isSharded() && (Rank < 0 || C.operand(0).Axis != 0)));
 }
 
-/// Infers the type of a non-linear element-wise op: it needs plain operands
-/// that are sharded along one axis at most.
+/// Infers the type of a non-linear element-wise op. The op needs plain
+/// operands: replicated, or sharded along the same axis.
 ReplicationType elementwise(TypeContext &C, ArrayRef<unsigned> Operands) {
   int Axis = -1;
   SmallVector<ReplicationType, 4> Types;
@@ -371,8 +371,8 @@ ReplicationType elementwise(TypeContext &C, ArrayRef<unsigned> Operands) {
 /// Infers the type of an op that is linear only in operand \p I.
 ReplicationType linearIn(TypeContext &C, unsigned I) {
   ReplicationType X = C.numeric(I), Y = C.plain(1 - I);
-  // Zeros in the other operand do not make the result zero: the derivative at 0
-  // need not be 0.
+  // Zeros in another operand do not make the result zero: the derivative at 0
+  // may be another number.
   Y.Zero = false;
   return types::productOf(C, I, X, 1 - I, Y);
 }
@@ -397,8 +397,7 @@ ReplicationType selectType(TypeContext &C) {
     return Axis == Value.Axis ? Value
                               : C.varying("selects by a condition that is "
                                           "split along a different axis");
-  // The condition differs by row, so both values must be broadcast along the
-  // rows.
+  // The condition differs by row, so both values need the row axis.
   bool Fits =
       Axis >= 0 && C.broadcastsAlong(1, Axis) && C.broadcastsAlong(2, Axis);
   if (!Fits)
@@ -453,8 +452,8 @@ ReplicationType sumOf(TypeContext &C, ArrayRef<unsigned> Operands) {
     return Result;
   }
   if (AnyPartial) {
-    // Partial(k) can be added to Partial(k), and to Replicated(k-1), which is
-    // Partial(k) as well: N equal terms.
+    // Partial(k) can be added to Partial(k), and to Replicated(k-1): as a sum
+    // of N equal terms, Replicated(k-1) is also Partial(k).
     std::optional<int> K;
     bool Fits = true;
     for (const ReplicationType &X : Types) {
@@ -508,7 +507,7 @@ ReplicationType productOf(TypeContext &C, unsigned I, ReplicationType X,
     Reduce(J, Y);
   }
   int K = X.K + Sign * Y.K;
-  // The quotient of zeros and zeros is not zero.
+  // 0 / 0 is not 0.
   bool Zero = Sign > 0 ? X.Zero || Y.Zero : X.Zero && !Y.Zero;
   if (X.isPartial() || Y.isPartial()) {
     ReplicationType Result = ReplicationType::partial(K);
@@ -550,8 +549,8 @@ bool passIndices(TypeContext &C) {
   return Any;
 }
 
-/// Types zeros in the shape of a tensor that only a gradient of the same
-/// replica reads: they keep its mark.
+/// Types zeros in the shape of a tensor that only a gradient on the same
+/// replica reads. The zeros have the mark of that tensor.
 static bool zerosForGradient(TypeContext &C) {
   bool IsIt = C.operand(0).Indices == LocalIndices::ForGradient;
   if (IsIt)
@@ -578,9 +577,9 @@ static bool comparesSame(const TypeContext &C) {
          });
 }
 
-/// Types a comparison of local sizes. If the sizes in both operands are smaller
-/// than the global ones by the same powers of N, they compare as the global
-/// sizes do. Returns false if they are not.
+/// Types a comparison of local sizes. If the global sizes are the local ones
+/// times the same powers of N in both operands, the comparison has the global
+/// result. Otherwise returns false.
 static bool comparesSizes(TypeContext &C) {
   if (C.numData() != 2 || !C.operand(0).Symbolic || !C.operand(1).Symbolic)
     return false;
@@ -648,8 +647,8 @@ static bool castIndices(TypeContext &C) {
     return Type == DT_INT32 || Type == DT_INT64;
   };
   ReplicationType X = C.operand(0);
-  // A cast is a function of each value, so it may convert values to any type.
-  // Row numbers must stay integers.
+  // A Cast is element-wise, so it may convert values to any type. Row numbers
+  // must stay integers.
   bool OfValues = X.Indices == LocalIndices::HitValues ||
                   X.Indices == LocalIndices::Distinct ||
                   X.Indices == LocalIndices::EntryValues;

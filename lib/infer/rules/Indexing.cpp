@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops that look rows up, scatter them, or add them up by row number. For
-// numbers of the rows of one replica see RowIndices.cpp.
+// Ops that look up, scatter or sum rows by row number. For local row indices
+// see RowIndices.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,10 +17,9 @@ namespace graft {
 
 namespace sizes {
 
-/// If a Where lists the positions in operand \p I, unifies \p Sizes with the
-/// sizes of the operand of that Where if their numbers are equal. \p Sizes are
-/// the sizes of the tensor that the positions index. Then the positions of a
-/// replica are in its own rows.
+/// If operand \p I is a Where, unifies \p Sizes, those of the indexed tensor,
+/// with the sizes of the condition that have the same numbers. The positions
+/// that a replica finds are then those of local rows.
 static void likeListed(SizeContext &C, unsigned I, ArrayRef<DimId> Sizes) {
   const Graph &G = C.G;
   auto Passes = [&](NodeId N) {
@@ -80,9 +79,9 @@ static void gatherNd(SizeContext &C) {
 }
 
 /// Unifies the sizes of operand \p Rows, which the indices in operand \p Index
-/// scatter into a tensor of shape \p Into. Its first sizes are those of the
-/// indices without the last axis. The others are the sizes of Into along the
-/// axes that no index selects.
+/// scatter into a tensor of shape \p Into. The rows have the sizes of the
+/// indices without the last axis. After these, they have the sizes of Into
+/// along the axes that no index selects.
 static void scatterRows(SizeContext &C, Dims Into, unsigned Index,
                         unsigned Rows) {
   Dims At = C.in(Index), From = C.in(Rows);
@@ -103,8 +102,8 @@ static void tensorScatter(SizeContext &C) {
 
 static void scatterNd(SizeContext &C) {
   fromSizes<2>(C);
-  // A data-dependent row count, such as that of a mask, says nothing about
-  // order.
+  // Equal data-dependent row counts, such as those of a mask, do not prove an
+  // equal row order.
   if (Dims Rows = C.in(1);
       Rows && !Rows->empty() && C.Table.number(Rows->front()) != UnknownSize)
     scatterRows(C, C.out(0), 0, 1);
@@ -173,8 +172,8 @@ namespace {
 
 /// Infers the type of rows that several nodes together gather from all replicas
 /// (lengthGatherSource). No single node proves the type, so the rule reads the
-/// type of their source. In a graph with loops, the type of the source may
-/// still change, and the rule would not run again.
+/// type of the source of the rows. In a graph with loops this type may still
+/// change, and the rule would not run again.
 ReplicationType gatherByLengths(TypeContext &C) {
   Endpoint Source = lengthGatherSource(C.G, C.N);
   if (Source.Node == NoNode || C.hasLoops())
@@ -196,7 +195,7 @@ ReplicationType gatherType(TypeContext &C) {
   int64_t Lead = C.intAttr("batch_dims").value_or(0);
   int RankOfTable = C.rank(0), RankOfIndex = C.rank(1), Axis = 0;
   if (C.isOp(op::GatherV2)) {
-    // A table of unknown rank is assumed to have the axis.
+    // A table of unknown rank is assumed to have the looked-up axis.
     auto V = C.numbers(2);
     auto At =
         V && V->size() == 1
@@ -310,7 +309,8 @@ ReplicationType unsortedSegmentType(TypeContext &C, Combine Op) {
   }
   if (!X.isSharded() || X.Axis != Ids.Axis || !Fixed)
     return C.varying("sums rows by row indices of one replica");
-  // A segment that is empty on a replica has the neutral element there.
+  // On a replica without rows of a segment, the result has the neutral element
+  // of the operation, such as 0 for a sum.
   return ReplicationType::partial(Sum ? X.K : 0, Op);
 }
 

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lists and maps of tensors are values: an op that adds an element gives
-// another list. They are made of global values, or nothing is known of their
-// elements: no replica has a list of its own rows.
+// Lists and maps of tensors are values: an op that adds an element returns a
+// new list. Lists of local rows are not supported. A list has global values, or
+// the types of its elements are unknown.
 //
 //===----------------------------------------------------------------------===//
 

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The node that makes a TensorArray or a stack has the shape of its elements.
-// If the elements may differ in size, each node that reads one gets fresh size
-// variables. Loop counters have no tracked value, because each iteration
-// changes them.
+// The tracked shape of the handle of a TensorArray or a stack is the shape of
+// an element. If the elements may differ in size, each node that reads an
+// element gets fresh size variables. Loop counters have no tracked value,
+// because each iteration changes them.
 //
 // All elements of an array or a stack have the same type
 // (lib/infer/types/LoopTypes.cpp). The flow of an array is Varying if replicas
@@ -27,7 +27,7 @@ static NodeId handle(SizeContext &C) {
 }
 
 static void setElement(SizeContext &C, NodeId Of, ArrayRef<DimId> List) {
-  // A gradient array is declared by the TensorArrayV3 of its array.
+  // The TensorArrayV3 of an array also declares the gradient array.
   NodeId Made = Of, Next = Of;
   for (; Next != NoNode && !C.G.isOp(Made, op::TensorArrayV3);
        Next = C.G.node(Made).NumData > 0 ? C.Loops->handleOf(C.G.input(Made, 0))
@@ -47,7 +47,7 @@ static std::optional<DimList> element(SizeContext &C) {
   return C.element(handle(C));
 }
 
-/// Gives output 0 the size \p First, followed by the sizes \p Rest.
+/// Sets the shape of output 0: size \p First, followed by sizes \p Rest.
 static void setRows(SizeContext &C, DimId First, llvm::ArrayRef<DimId> Rest) {
   DimList List{First};
   List.append(Rest.begin(), Rest.end());
@@ -80,7 +80,7 @@ static void push(SizeContext &C) {
     return;
   if (Dims X = C.in(1))
     setElement(C, Of, *X);
-  // Several pushes may push different integers, so none are tracked.
+  // Several pushes may push different integers, so no integers are tracked.
   auto Pushes = count_if(C.Loops->usersOf(Of), [&](NodeId User) {
     return C.G.isOp(User, op::StackPushV2);
   });
@@ -107,8 +107,8 @@ static void pop(SizeContext &C) {
 static void arraySize(SizeContext &C) {
   C.setShape(0, {});
   setHeld(C);
-  // The array has an element per iteration of a loop. If replicas may run
-  // different numbers of iterations, the types show it.
+  // The array has an element per iteration of a loop. The types show whether
+  // replicas may run different numbers of iterations.
   if (!C.Known.value({C.N, 0}) && !C.Loops->givesInside(C.N))
     C.setShared();
 }
@@ -208,7 +208,7 @@ static bool isElementReady(const TypeContext &C) {
 
 /// Types an op that makes or closes an array or a stack.
 static void localHandle(TypeContext &C) {
-  // Wake the nodes that read the number of elements, to which no edge leads.
+  // No edge leads to the nodes that read the number of elements, so wake them.
   C.wakeUsers(C.N);
   bool HasFlow = C.opName().starts_with(op::TensorArrayGrad);
   ReplicationType Flow = HasFlow ? C.operand(1) : ReplicationType::replicated();

@@ -61,7 +61,7 @@ constexpr OpRule PerVolume = {.Rows = sizes::sameLead<3>,
 
 ArrayRef<OpRule> families::matrices() {
   static const OpRule Rules[] = {
-      // A matrix, or a vector, at a time.
+      // Ops on one matrix or one vector at a time.
       entry(op::Cholesky, PerMatrix, {.Sizes = sizes::same}),
       entry(op::CholeskyGrad, PerMatrix, {.Sizes = sizes::same}),
       entry(op::LogMatrixDeterminant, PerMatrix),

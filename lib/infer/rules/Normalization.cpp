@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Batch normalization, softmax and cross entropy. A loss is a number for each
-// row.
+// Batch normalization, softmax and cross entropy. These losses have one number
+// per row.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,9 +54,8 @@ template <bool Sparse> static void crossEntropy(SizeContext &C) {
 
 namespace {
 
-/// Returns true if the batch axis is the channel axis of a batch norm. A layer
-/// norm that is computed by a batch norm is an example: each row has its own
-/// statistics.
+/// Returns true if the batch axis is the channel axis of a batch norm. Example:
+/// a layer norm that is computed by a batch norm, with statistics per row.
 bool rowsAreChannels(const TypeContext &C, const ReplicationType &X,
                      ArrayRef<ReplicationType> PerChannel) {
   int Rank = C.rank(C.input(C.opName().contains("Grad") ? 1 : 0));
@@ -67,15 +66,15 @@ bool rowsAreChannels(const TypeContext &C, const ReplicationType &X,
          });
 }
 
-/// Returns true if operand \p I is a matrix with a single row, which is
-/// broadcast.
+/// Returns true if operand \p I is a matrix with a single row, which the op
+/// broadcasts.
 bool isOneRow(const TypeContext &C, unsigned I) {
   auto Shape = C.shape(I);
   return Shape && Shape->size() == 2 && C.D.table().isOne(Shape->front());
 }
 
-/// Returns true if operand \p I of a batch norm gradient is the output that the
-/// forward op kept for it in training.
+/// Returns true if operand \p I of a batch norm gradient is an output that the
+/// forward op in training mode keeps for the gradient.
 bool isKept(const TypeContext &C, unsigned I) {
   auto Value = [&](Endpoint E) {
     while (C.G.isOp(E.Node, op::Identity))
@@ -149,8 +148,8 @@ static void batchNormGrad(TypeContext &C) {
   bool Training = C.G.boolAttr(C.N, "is_training").value_or(true);
   ReplicationType Dy = C.numeric(0), X = C.plain(1);
   SmallVector<ReplicationType, 3> PerChannel{C.plain(2)};
-  // Statistics must be those of the whole batch, unless the forward op kept
-  // them in training.
+  // The statistics must be those of the whole batch, unless the forward op in
+  // training mode kept them.
   for (unsigned I = 3; I < 5; ++I)
     if (!Training || !isKept(C, I))
       PerChannel.push_back(C.plain(I));
@@ -171,7 +170,7 @@ static void batchNormGrad(TypeContext &C) {
   } else if (SameAxis && C.D.isUneven(C.input(1), X.Axis)) {
     C.setAll(C.varying("normalizes a data-dependent number of rows"));
   } else if (SameAxis && X.Axis == 0 && all_of(PerChannel, IsReplicated)) {
-    // The op takes the mean of the gradient over one replica's rows only.
+    // The op averages the gradient over the rows of one replica only.
     if (Training && !(C.Assumes & AssumesLocalBatchNorm))
       C.assume(AssumesLocalBatchNorm);
     C.set(0, ReplicationType::sharded(0, Dy.K));

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops that may exist only once in a step: summaries, prints, files, Python
-// functions, and ops whose state the op registry does not show (isOnceOp).
+// Ops that must stay unreplicated: summaries, prints, files, Python functions,
+// and ops whose state the op registry does not show (isOnceOp).
 //
 //===----------------------------------------------------------------------===//
 

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Data sets, and the iterators and caches over them. A pipeline is unreplicated
-// and reads global values. Sources.cpp has the rules for its elements, however
-// these are distributed to replicas.
+// and reads global values. Sources.cpp has the rules for the elements and all
+// ways to distribute them to replicas.
 //
 //===----------------------------------------------------------------------===//
 

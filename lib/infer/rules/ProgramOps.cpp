@@ -49,12 +49,12 @@ static void toReplicas(SizeContext &C) {
   int64_t Number = C.Table.number(Old);
   Endpoint Input = C.Inputs[0];
   if (C.G.node(Input.Node).Kind == Inserted::Definition) {
-    // The operand holds the indices of the replicas, which are no rows.
+    // The operand holds replica indices, not rows.
     int64_t Replicas = C.options().Unpatched ? 1 : C.options().Replicas;
     if (Number != UnknownSize && Number % Replicas == 0)
       C.assignNumber(New, Number / Replicas);
   } else {
-    // Take the number only if the definition of the feed states it, not if a
+    // Use the number only if the definition of the feed states it, not if a
     // fact implies it.
     if (C.isFixed(Old))
       C.assignNumber(New, Number);
@@ -62,7 +62,7 @@ static void toReplicas(SizeContext &C) {
         C.isDefined(Old) && All && All->B > 0 && All->R > 0)
       assignTimes(C, New, Old, {All->C, All->B, All->R, All->Rows}, -1);
     C.splitRows(New, 0, Input, /*Own=*/false);
-    // The user says which feeds have equally many rows.
+    // The user has declared which feeds have equally many rows.
     auto S = C.Table.sym(New);
     if (auto Batch = S && C.G.node(C.N).Flags & NF_MayHaveGraft
                          ? C.intAttr(RowsAttr)
@@ -85,7 +85,7 @@ static void gatherReplicas(SizeContext &C) {
   DimId Old = List[*Axis], New = C.slot(0);
   int64_t Number = C.Table.number(Old);
   // The number of a batch size already counts the rows of all replicas, unless
-  // each replica reads a batch of its own.
+  // each replica reads a separate batch.
   auto S = C.Table.sym(Old);
   bool IsOfAll =
       C.options().Unpatched || (S && S->isLocal() && !C.hasOwnRows());
@@ -145,7 +145,8 @@ static void scaledSizes(SizeContext &C) {
   C.setValue(0, List);
 }
 
-/// Gives the sum of an accumulator the shape of the values that replicas put.
+/// Infers the shape of an accumulator's sum: that of the values of the
+/// replicas.
 static void accumulated(SizeContext &C) {
   NodeId Put = putOf(C.G, C.N);
   Dims X = Put == NoNode ? Dims() : C.Known.shape(C.G.input(Put, 2));
@@ -157,8 +158,8 @@ static void accumulated(SizeContext &C) {
 
 namespace values {
 
-/// Tracks a value that is combined over replicas. It is no local size, but may
-/// be a size of the single-device step.
+/// Tracks a value that is combined over replicas. The result is no local size,
+/// but may be a size of the single-device step.
 static void fromReplicas(SizeContext &C) {
   auto Combine = C.stringAttr(CombineAttr);
   if (Combine == StringRef(combine::Pick))
@@ -187,16 +188,16 @@ int clampPower(int64_t Power) {
 /// Returns the type of operand 0 of an op that combines replicas.
 ReplicationType termOf(TypeContext &C, bool Gathers) {
   std::optional<int64_t> Assumed;
-  // Only nodes that combine replicas can assume a scale; in an output all of
-  // them are merges.
+  // Only nodes that combine replicas can assume a scale. In a written output
+  // all of these nodes are merges.
   if (Inserted Kind = C.node().Kind; Kind == Inserted::Reduce ||
                                      Kind == Inserted::Gather ||
                                      Kind == Inserted::Merge)
     Assumed = C.intAttr(AssumedAttr);
   if (!Assumed)
     return C.number(0);
-  // The sum over replicas has the assumed scale, whatever its terms are. In a
-  // lowered graph, a _Scale follows. The same holds for gathered rows.
+  // The sum over replicas, or the gathered rows, have the assumed scale for any
+  // type of operand. In a lowered graph, a _Scale follows.
   C.assume(AssumesReduction);
   int K = clampPower(*Assumed);
   return Gathers ? ReplicationType::sharded(axisOf(C), K)
@@ -291,7 +292,7 @@ static void toReplicas(TypeContext &C) {
                         ? C.varyingLike(X)
                         : C.varying("splits a value that is already split"));
   ReplicationType Rows = ReplicationType::sharded(axisOf(C), X.K);
-  // A tensor that is zeros by default may be fed other values.
+  // A feed may replace default zeros by other values.
   Rows.Zero = X.Zero && !C.G.hasAttr(C.input(0).Node, FedAttr);
   C.setAll(Rows);
 }
@@ -316,8 +317,8 @@ static void scale(TypeContext &C) {
     X = C.varyingLike(X);
   else
     X.setPower(X.Zero ? 0 : X.K + powerOf(C));
-  // The share that a replica has of a size is a local size: make it symbolic
-  // instead of scaled.
+  // A global size times N^-1 is a local size, so mark it as symbolic instead of
+  // scaled.
   auto Powers =
       X.isReplicated() && X.K != 0 ? C.Types.sizePowers(C.out()) : std::nullopt;
   if (Powers && !Powers->empty() &&
@@ -354,7 +355,7 @@ static void gatherReplicas(TypeContext &C) {
   C.setAll(Type, Type.Indices);
 }
 
-/// Wakes the node that takes the value, to which no edge leads.
+/// Wakes the node that takes the sum, to which no edge leads.
 static void accumulatorPut(TypeContext &C) {
   C.G.forEachUse(C.input(0).Node, [&](Use U) {
     if (C.G.isOp(U.User, op::AccumulatorTakeGradient))

@@ -2,13 +2,13 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// QuantizeAndDequantize rounds each element to a value in a range that a number
-// of bits can represent. The node states the range, or it is the range of the
-// tensor. With `axis`, each slice along that axis has a range of its own
+// QuantizeAndDequantize rounds each element to a value that a number of bits
+// can represent in a range. The range is an operand or attribute, or that of
+// the tensor. With `axis`, each slice along that axis has a separate range
 // (array_ops.cc, quantize_and_dequantize_op.cc). The gradient is the incoming
 // gradient.
 //
-// A quantized tensor consists of integers and the range that they stand for.
+// A quantized tensor consists of integers and the range that they represent.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,8 @@ namespace graft {
 
 namespace sizes {
 
-/// Relates the rows of output 0 to those of operand 0. The other outputs are
-/// ranges, which have no rows.
+/// Relates the rows of output 0 and operand 0. The other outputs are ranges,
+/// without rows.
 static void rowsOfFirst(SizeContext &C) {
   if (Dims X = C.in(0), Y = C.out(0); X && Y && !C.flag("transpose_a"))
     C.sameRows(*X, *Y, 1);
@@ -43,12 +43,12 @@ static void quantize(TypeContext &C) {
     else if (PerRow && I < 3 ? !Range.isSharded() : !Range.isReplicated())
       X = C.varying("has a range that is not split as its rows are");
   }
-  // The range of one replica's rows is not that of all rows.
+  // The range of one replica's rows differs from that of all rows.
   C.setAll(X.isSharded() && !PerRow && !Given ? ofAllRows(C) : X);
 }
 
-/// Infers the types of quantized rows and of their range, which follows from
-/// the ranges of the operands alone.
+/// Infers the types of quantized rows and of their range. The range depends on
+/// the ranges of the operands only.
 static void ranged(TypeContext &C) {
   // With `axis` 0 each row has a range. With `transpose_a` axis 0 is not the
   // batch axis.
@@ -74,7 +74,7 @@ ArrayRef<OpRule> families::quantization() {
       entry(op::QuantizeAndDequantizeV3, Quantize),
       entry(op::QuantizeAndDequantizeV4, Quantize),
 
-      // Rows with a range that is given.
+      // Ops on rows with a range as an operand.
       entry(op::Dequantize, Ranged),
       entry(op::QuantizeV2, Ranged),
       entry(op::QuantizedAvgPool, Ranged),
@@ -106,7 +106,7 @@ ArrayRef<OpRule> families::quantization() {
       entry(op::Requantize, Ranged),
       entry(op::RequantizePerChannel, Ranged),
 
-      // Ops that look at all values, or align two tensors.
+      // Ops that read all values, or align two tensors.
       entry(op::QuantizeAndDequantizeV4Grad, Whole),
       entry(op::QuantizeDownAndShrinkRange, Whole),
       entry(op::QuantizedAdd, Whole),

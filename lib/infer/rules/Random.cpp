@@ -5,10 +5,10 @@
 // Random ops.
 //
 // A sample with a row per example has the distribution of the single-device
-// sample if replicas draw from different streams. Stateful ops always do.
-// Functions of a seed do if each replica has a seed of its own. For a sample
-// without a row per example, a function of a seed returns the global value. Any
-// other op draws a different sample on each replica.
+// sample if replicas draw from different streams. Stateful ops always draw from
+// different streams. Stateless ops, which read a seed, do so if each replica
+// has a different seed. Without a row per example, a stateless op returns the
+// global value, and a stateful op draws a different sample on each replica.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,9 +37,9 @@ static void rowsThenSize(SizeContext &C) {
 
 } // namespace sizes
 
-/// Returns the concatenation order of sampled rows. Sampled rows are
-/// interchangeable, so they have the order of the tensor whose shape the op
-/// reads.
+/// Returns the concatenation order of sampled rows: that of the tensor whose
+/// shape the op reads. Any order is right, because sampled rows are
+/// interchangeable.
 static uint32_t orderDrawn(const TypeContext &C, int Sizes, int Axis) {
   if (Sizes < 0)
     return ReplicationType::InOrder;

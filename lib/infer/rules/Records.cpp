@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops that make rows of serialized records, and lookups in tables by key. Each
-// op works on one record or key at a time, unless it numbers rows.
+// Ops that decode serialized records to rows, and lookups in tables by key.
+// Each op handles one record or key at a time, unless it outputs row numbers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@ namespace graft {
 
 namespace sizes {
 
-/// Adds the axis of a decoded record, whose size is equal for all records.
+/// Adds the axis of decoded records, whose size is equal for all records.
 static void decode(SizeContext &C) {
   Dims X = C.in(0);
   if (!X)
@@ -80,8 +80,8 @@ static void parseExample(TypeContext &C) {
   }
 }
 
-/// Types a decoder of records of equal length. A replica without records does
-/// not know that length.
+/// Types a decoder of records of equal length. On a replica without records,
+/// the op does not know that length.
 static void decode(TypeContext &C) {
   perExample(C);
   ReplicationType X = C.result(0);
@@ -89,7 +89,7 @@ static void decode(TypeContext &C) {
     C.setAll(C.varying("decodes a data-dependent number of records"));
 }
 
-/// Types a lookup: all replicas read the same table, and none changes it.
+/// Types a lookup in a table that all replicas share and none changes.
 static void lookup(TypeContext &C) {
   if (ReplicationType Default = C.plain(2); !Default.isReplicated())
     return C.setAll(Default.isVarying()

@@ -63,8 +63,8 @@ static void reverseSequence(SizeContext &C) {
   if (!At || !Lengths || Lengths->size() != 1)
     return;
   DimId Rows = (*X)[*At];
-  // In the input, there is a length for each row, even if the number of rows is
-  // not known.
+  // In the input graph, there is a length for each row, even if the number of
+  // rows is not known.
   if (C.options().Unpatched ||
       (C.Table.hasSym(Rows) && C.Table.hasSym(Lengths->front())))
     C.same(Rows, Lengths->front());
@@ -96,8 +96,8 @@ static void prod(SizeContext &C) {
 }
 
 void shared(SizeContext &C) {
-  // A number that replicas combine differs between them, so they do not share
-  // it.
+  // The operand of a reduction over replicas differs between them, so it is no
+  // shared size.
   bool IsExchanged = false;
   C.G.forEachUse(C.N, [&](Use U) { IsExchanged |= exchanges(C.G, U.User); });
   if (!IsExchanged)
@@ -109,7 +109,7 @@ void shared(SizeContext &C) {
 namespace {
 
 /// Infers the type of a reduction. \p Along returns the type if the operand is
-/// sharded along a reduced axis. If \p Linear, the operand keeps its scale.
+/// sharded along a reduced axis. If \p Linear, the operand may have a scale.
 template <typename Fn>
 ReplicationType reductionType(TypeContext &C, bool Linear, Fn Along) {
   ReplicationType X = Linear ? C.numeric(0) : C.plain(0);
@@ -180,7 +180,7 @@ static void meanReduction(TypeContext &C) {
   // The mean of integers is rounded, which is not linear.
   bool Linear = isFloating(C.G.outputType(C.N, 0));
   C.setAll(reductionType(C, Linear, [&](ReplicationType X) {
-    // Shards differ in length, and an empty one has no mean.
+    // Shards differ in length, and an empty shard has no mean.
     if (C.D.isUneven(C.input(0), X.Axis))
       return C.gathered(0, X);
     // All shards have equally many rows, so the mean over the replicas is the

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops that reshape or repeat elements, or fill a tensor with one of them.
+// Ops that reshape or repeat elements, or fill a tensor with one element.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,9 +20,9 @@ namespace graft {
 
 namespace sizes {
 
-/// Returns the number of blocks of rows in the axis that a merge of \p From
-/// makes: the product of the sizes before the batch axis. Returns 0 if the
-/// batch axis is outermost or the number is not known.
+/// Returns the number of blocks of rows in an axis that merges the axes
+/// \p From: the product of the sizes before the batch axis (3 for [3, b]).
+/// Returns 0 if the batch axis is outermost or the number is not known.
 static int64_t countBlocks(const SizeContext &C, ArrayRef<DimId> From) {
   int64_t Count = 1;
   for (DimId D : From) {
@@ -36,8 +36,8 @@ static int64_t countBlocks(const SizeContext &C, ArrayRef<DimId> From) {
 }
 
 /// Returns the index of the batch axis in \p To, the sizes into which an axis
-/// with \p Blocks blocks of rows is split. The batch axis follows the sizes
-/// whose product is the number of blocks. Without blocks it is the outermost.
+/// with \p Blocks blocks of rows is split. The sizes before the batch axis have
+/// the product \p Blocks. Without blocks, the batch axis is the outermost one.
 static std::optional<size_t> findBatch(const SizeContext &C, ArrayRef<DimId> To,
                                        int64_t Blocks) {
   if (Blocks == 0)
@@ -53,11 +53,11 @@ static std::optional<size_t> findBatch(const SizeContext &C, ArrayRef<DimId> To,
   return std::nullopt;
 }
 
-/// Assigns a symbol to the batch axis in \p To, whose product is that of \p
-/// From. The symbol is the quotient of that product and the other sizes of To.
-/// The batch axis is the outermost one, unless From is known to consist of
-/// blocks. With \p Anywhere, a single size in To gets the product of From,
-/// wherever the batch axis is in From.
+/// Assigns a symbol to the batch axis in \p To. The products of To and \p From
+/// are equal, so the symbol is that product divided by the other sizes of To.
+/// The batch axis of To is the outermost one, unless From is known to consist
+/// of blocks. If To is a single size, \p Anywhere allows the batch axis of From
+/// at any place.
 static void spread(SizeContext &C, ArrayRef<DimId> From, ArrayRef<DimId> To,
                    bool Anywhere = false) {
   bool OfRows = Anywhere && To.size() == 1 ? C.Table.hasSymAny(From)
@@ -98,8 +98,8 @@ static void spread(SizeContext &C, ArrayRef<DimId> From, ArrayRef<DimId> To,
     C.assign(To[*Batch], Total);
 }
 
-/// Returns false if the dimensions are all known and their products differ,
-/// whatever the number of local rows is.
+/// Returns false if all sizes are known and the products differ for every
+/// number of local rows.
 static bool sameProduct(SizeContext &C, ArrayRef<DimId> X, ArrayRef<DimId> Y) {
   int64_t Product[2] = {1, 1};
   int Rows[2] = {0, 0};
@@ -122,7 +122,7 @@ static bool sameProduct(SizeContext &C, ArrayRef<DimId> X, ArrayRef<DimId> Y) {
   return Rows[0] == Rows[1] && Product[0] == Product[1];
 }
 
-/// Drops unknown sizes that \p X and \p Y have in common: the products of the
+/// Drops the unknown sizes that are in both \p X and \p Y. The products of the
 /// remaining sizes are still equal.
 static void dropCommon(SizeContext &C, DimList &X, DimList &Y) {
   auto IsKnown = [&](DimId D) { return C.Table.isKnown(D); };
@@ -141,11 +141,10 @@ static void dropCommon(SizeContext &C, DimList &X, DimList &Y) {
   }
 }
 
-/// Drops sizes of 1. Then unifies and drops the outermost sizes of \p X and \p
-/// Y that are equal in the single-device step, and after them the innermost.
-/// Both lists have equally many elements, so equal sizes at the same end hold
-/// the same elements. Lists without unknown sizes are compared as a whole
-/// instead.
+/// Drops sizes of 1. Then unifies and drops the outermost sizes of \p X and
+/// \p Y that are equal in the single-device step, and after them the innermost.
+/// Both shapes have equally many elements, so equal sizes at the same end are
+/// the same axis. Lists without unknown sizes are left to matchGroups().
 static void matchEnds(SizeContext &C, DimList &X, DimList &Y) {
   auto IsSingle = [&](DimId D) { return C.Table.isOne(D); };
   erase_if(X, IsSingle);
@@ -168,8 +167,8 @@ static void matchEnds(SizeContext &C, DimList &X, DimList &Y) {
     X.pop_back();
     Y.pop_back();
   }
-  // If an unknown size is all that is left of a list, it is the product of the
-  // other list.
+  // If the rest of a list is one unknown size, it is the product of the other
+  // list.
   for (auto [Left, Other] : {std::pair(&X, &Y), std::pair(&Y, &X)})
     if (Left->size() == 1 && IsUnknown(Left->front()))
       if (auto Elements = C.elementsOf(*Other);
@@ -177,9 +176,9 @@ static void matchEnds(SizeContext &C, DimList &X, DimList &Y) {
         C.assignNumber(Left->front(), Elements->C);
 }
 
-/// Finds the runs of axes of \p AllX and \p AllY that hold the same elements,
-/// and relates their sizes. Row-major order makes the runs unique, except for
-/// axes of size 1.
+/// Finds the runs of axes of \p AllX and \p AllY with equal products, and
+/// relates their sizes. Example: [2, 3, b] and [6, b] have the runs 2, 3 → 6
+/// and b → b. Row-major order makes the runs unique, except for axes of size 1.
 static void matchGroups(SizeContext &C, ArrayRef<DimId> AllX,
                         ArrayRef<DimId> AllY) {
   DimList X(AllX), Y(AllY);
@@ -244,8 +243,8 @@ static void matchGroups(SizeContext &C, ArrayRef<DimId> AllX,
       else
         C.same(Left[0], Right[0]);
     } else {
-      // The new sizes take the rows from anywhere in the old ones; the reverse
-      // takes them from the outermost one only.
+      // From old to new sizes, the batch axis may be at any place of the old
+      // sizes. From new to old sizes, it must be the outermost one.
       spread(C, Left, Right, /*Anywhere=*/true);
       spread(C, Right, Left);
     }
@@ -253,8 +252,8 @@ static void matchGroups(SizeContext &C, ArrayRef<DimId> AllX,
 }
 
 /// Relates the row counts of \p X and \p Y, which have equally many elements. A
-/// size that only claims to count rows is accepted as the outermost one only,
-/// where the batch axis is.
+/// size whose rows only a constant claims must be the outermost one, where the
+/// batch axis is.
 static void sameElements(SizeContext &C, ArrayRef<DimId> X, ArrayRef<DimId> Y) {
   auto IsSame = [&](DimId Mine, DimId Its) {
     auto S = C.Table.sym(Mine);
@@ -280,10 +279,10 @@ static void sameElements(SizeContext &C, ArrayRef<DimId> X, ArrayRef<DimId> Y) {
     C.relate(*Mine, *Its);
 }
 
-/// Returns the power of N by which the size at \p Wild of \p List is larger in
-/// the single-device step. That size is the quotient of the elements of \p X
-/// and the other sizes. All replicas have equally many elements, so the
-/// quotient is equal on all of them, or the op fails on all of them.
+/// Returns the k for which the size at \p Wild of \p List is N^k times as large
+/// in the single-device step. That size is the number of elements of \p X
+/// divided by the other sizes. All replicas have equally many elements, so the
+/// quotient is equal on all replicas, or the op fails on all replicas.
 static std::optional<int> powerLeft(const SizeContext &C, ArrayRef<DimId> X,
                                     ArrayRef<DimId> List, int Wild) {
   int Power = 0;
@@ -300,16 +299,15 @@ static std::optional<int> powerLeft(const SizeContext &C, ArrayRef<DimId> X,
   return Power;
 }
 
-/// Returns true if replicas can have equal shares of \p Size, a size of the
-/// single-device step.
+/// Returns true if N may divide \p Size, a size of the single-device step.
 static bool mayBeShared(const SizeContext &C, DimId Size) {
   int64_t Number = C.Table.number(Size);
   return Number == UnknownSize || Number % C.Known.replicas() == 0;
 }
 
 /// Returns true if the size at \p Wild of \p List is an integer for every
-/// number of local rows. That size is the quotient of the elements of \p X and
-/// the other sizes. Unknown sizes must cancel out, and numbers must divide.
+/// number of local rows. That size is the number of elements of \p X divided by
+/// the other sizes. Unknown sizes must cancel out.
 static bool leavesWhole(const SizeContext &C, ArrayRef<DimId> X,
                         ArrayRef<DimId> List, int Wild) {
   DimList Others(List.begin(), List.end());
@@ -332,8 +330,8 @@ static bool leavesWhole(const SizeContext &C, ArrayRef<DimId> X,
          All.R >= Rest.R && (Rest.B == 0 || All.Rows == Rest.Rows);
 }
 
-/// Requires that a replica has as many elements of \p X as \p Y asks for. No
-/// other check finds rows in X if the batch is not outermost in Y.
+/// Requires that \p X and \p Y have equally many elements on a replica. No
+/// other check finds a difference if the batch axis is not outermost in Y.
 static void requireElements(SizeContext &C, ArrayRef<DimId> X,
                             ArrayRef<DimId> Y) {
   std::array<int64_t, 2> Product = {1, 1};
@@ -352,8 +350,8 @@ static void requireElements(SizeContext &C, ArrayRef<DimId> X,
 }
 
 /// Assigns the size at \p Wild of \p List its number if all other sizes and
-/// those of \p X have one. Then matchGroups() finds the batch axis by the order
-/// of the elements, before that size has a symbol.
+/// those of \p X have one. matchGroups() can then find the batch axis by the
+/// numbers, before that size has a symbol.
 static bool fillNumber(SizeContext &C, ArrayRef<DimId> X, ArrayRef<DimId> List,
                        int Wild) {
   int64_t All = 1, Rest = 1;
@@ -373,11 +371,10 @@ static bool fillNumber(SizeContext &C, ArrayRef<DimId> X, ArrayRef<DimId> List,
   return true;
 }
 
-/// Unifies 8 with the rows in a reshape of [steps * rows, ...] to [-1, 8, ...]
-/// if there are 8 rows. The gradient of a reshape has this form if only the
-/// number of steps is unknown. As a mere number, 8 would make groups of 8 rows
-/// on each replica. The value is the same, and the types check the place of the
-/// rows.
+/// Handles a reshape of [steps * rows, ...] to [-1, 8, ...] with 8 rows:
+/// unifies 8 with the rows. The gradient of a reshape has this form if only the
+/// number of steps is unknown. Otherwise each replica would make groups of 8
+/// rows. The value is the same, and the types check the place of the rows.
 static void matchSteps(SizeContext &C, ArrayRef<DimId> X, ArrayRef<DimId> List,
                        int Wild) {
   if (Wild != 0 || List.size() < 2 || X.empty())
@@ -405,7 +402,7 @@ static void reshape(SizeContext &C) {
       List.push_back((*V)[I]);
     }
   }
-  // An empty tensor says nothing about its other sizes.
+  // The sizes of an empty tensor, besides the 0, imply nothing.
   if (X && any_of(*X, [&](DimId D) {
         return C.Table.number(D) == 0 && !C.Table.hasSym(D);
       })) {
@@ -430,7 +427,8 @@ static void reshape(SizeContext &C) {
       if (int(I) != Wild)
         Rest = C.product(96 + I, Rest, List[I]);
     DimId Size = C.quotient(63, All, Rest);
-    // (A number may still turn out to be the batch where it is not outermost.)
+    // (Unless Wild is the outermost axis, an unpatched number may still prove
+    // to be the batch size.)
     auto Power = powerLeft(C, *C.in(0), List, Wild);
     if (Power == 0)
       C.Table.markSame(Size);
@@ -438,8 +436,8 @@ static void reshape(SizeContext &C) {
              (Wild == 0 ||
               (!C.options().Unpatched && leavesWhole(C, *C.in(0), List, Wild))))
       C.Table.markRows(Size);
-    // If only one side has the batch size, or the sides have different powers
-    // of it, the number of the single-device step is not that of a replica.
+    // If X and List have different powers of the batch size, the number in the
+    // single-device step is not the number on a replica.
     bool OfRows = C.Table.hasSymAny(*C.in(0)) || C.Table.hasSymAny(List);
     if (!OfRows || C.options().Unpatched || C.Table.isSame(Size) ||
         C.Table.isKnown(Size))
@@ -540,14 +538,14 @@ static void broadcastTo(SizeContext &C) {
 
 namespace values {
 
-/// Makes a vector of the elements of a matrix, row by row, or the reverse.
+/// Tracks a reshape of a matrix to a vector, row by row, or the reverse.
 static void reshape(SizeContext &C) {
   Dims S = C.out(0);
   if (Dims X = C.elements(0); X && S && S->size() <= 2)
     C.setValue(0, *X);
 }
 
-/// Lists the elements of a matrix column by column.
+/// Tracks a transposed matrix: the elements of the operand by column.
 static void transpose(SizeContext &C) {
   Dims X = C.elements(0), S = C.in(0);
   auto Perm = C.nums(1);
@@ -580,9 +578,9 @@ static void fill(SizeContext &C) {
 
 namespace {
 
-/// Returns true if axis \p Axis of \p Out merges this axis of \p In with some
-/// axes after it. The merged sizes need not be known, but all other axes must
-/// be equal.
+/// Returns true if axis \p Axis of \p Out merges axis \p Axis of \p In with
+/// axes after it. The merged sizes need not be known. All other axes must be
+/// equal.
 bool mergesRows(const TypeContext &C, ArrayRef<DimId> In, ArrayRef<DimId> Out,
                 unsigned Axis) {
   if (In.size() < Out.size() || Axis >= Out.size() ||
@@ -598,7 +596,7 @@ bool mergesRows(const TypeContext &C, ArrayRef<DimId> In, ArrayRef<DimId> Out,
 }
 
 /// Returns true if the Reshape at hand restores the shape of a broadcast
-/// operand with \p Rows rows, after a sum over the unknown broadcast axes.
+/// operand with \p Rows rows. Its input is a sum over unknown broadcast axes.
 bool restoresAxes(const TypeContext &C, DimId Rows) {
   NodeId Sum = C.input(0).Node;
   while (C.G.isOp(Sum, op::Identity) || C.G.isOp(Sum, ScaleOp))
@@ -623,15 +621,15 @@ bool dropsOnlyRow(const TypeContext &C, unsigned Axis) {
   return C.D.mayBeOneRow((*Shape)[Axis]);
 }
 
-/// A product of sizes: the product of the known ones, and the unknown ones,
-/// sorted.
+/// A product of sizes: the product of the known sizes, and a sorted list of the
+/// unknown sizes.
 struct Product {
   Sym Known;
   SmallVector<DimId, 4> Others;
   bool operator==(const Product &O) const = default;
 };
 
-/// Returns the product of \p Dims, if it can be compared.
+/// Returns the product of \p Dims; none if it cannot be compared.
 std::optional<Product> productOf(const TypeContext &C, ArrayRef<DimId> Dims) {
   Product Result;
   for (DimId Dim : Dims) {
@@ -653,8 +651,8 @@ bool haveEqualLeads(const TypeContext &C, ArrayRef<DimId> In,
   return Before && After && *Before == *After;
 }
 
-/// Returns false if a Reshape makes a size, besides that of axis \p Rows, that
-/// may differ between the replicas and the single device. Example:
+/// Returns false if a Reshape makes a size, other than that of axis \p Rows,
+/// that may differ between a replica and the single-device step. Example:
 ///
 ///     [b, 4] → [b, 8 / b]        8: the elements of the whole batch
 bool hasGlobalSizes(const TypeContext &C, ArrayRef<DimId> In,
@@ -674,8 +672,7 @@ bool hasGlobalSizes(const TypeContext &C, ArrayRef<DimId> In,
 }
 
 /// Infers the type of a Reshape that merges axes of known sizes with the rows
-/// after them. The result has blocks of local rows, as if they were
-/// concatenated.
+/// after them. The result has blocks of local rows, as a concatenation has.
 ///
 ///     [3, b, k] → [3 * b, k]
 std::optional<ReplicationType> joinsBlocks(TypeContext &C, ReplicationType X,
@@ -697,7 +694,7 @@ std::optional<ReplicationType> joinsBlocks(TypeContext &C, ReplicationType X,
     Sym Each = *Rows;
     Each.C /= *Blocks;
     auto All = C.D.table().sym(In[X.Axis]);
-    // If the rows are already concatenated, each block must have all of them.
+    // If the rows are already concatenated, each block must have all the rows.
     if (X.isJoined() && !(All && *All == Each))
       return std::nullopt;
     ReplicationType Type = ReplicationType::sharded(Axis, X.K);
@@ -731,7 +728,7 @@ std::optional<ReplicationType> joinsSteps(TypeContext &C, ReplicationType X,
   return Type;
 }
 
-/// Infers the type of a Reshape that splits steps as joinsSteps() merges them.
+/// Infers the type of a Reshape that reverses the merge of joinsSteps().
 std::optional<ReplicationType> splitsSteps(TypeContext &C, ReplicationType X,
                                            ArrayRef<DimId> In,
                                            ArrayRef<DimId> Out) {
@@ -750,8 +747,7 @@ std::optional<ReplicationType> splitsSteps(TypeContext &C, ReplicationType X,
   return Type;
 }
 
-/// Infers the type of a Reshape that splits blocks as joinsBlocks() merges
-/// them.
+/// Infers the type of a Reshape that reverses the merge of joinsBlocks().
 std::optional<ReplicationType> splitsBlocks(TypeContext &C, ReplicationType X,
                                             ArrayRef<DimId> In,
                                             ArrayRef<DimId> Out) {
@@ -787,10 +783,10 @@ ReplicationType relayoutType(TypeContext &C) {
         !Number.isVarying())
       X = Number;
   if (C.numData() > 1 && !C.operand(1).isTrue()) {
-    // An absent contribution has this shape from here on.
+    // The absent contribution becomes zeros of this shape.
     if (X.isNothing())
       X.Order = ReplicationType::InOrder;
-    // Only a sharded tensor can take sizes that follow the batch.
+    // Only a sharded tensor can be reshaped to sizes that follow the batch.
     bool Fits = C.isSize(1) && C.isOp(op::Reshape);
     if (!Fits || (!X.isSharded() && C.localAxis(C.out()) != -1))
       return C.varying("takes a shape that differs per replica");
@@ -817,8 +813,8 @@ ReplicationType relayoutType(TypeContext &C) {
     return Moved(static_cast<int>(find(*Perm, X.Axis) - Perm->begin()));
   }
   int Axis = C.D.batchAxis(C.out());
-  // If concatenated rows are split or merged with others, their order is not
-  // known.
+  // If concatenated rows are split, or merged with another axis, the row order
+  // is not known.
   auto Regrouped = [&](int Axis) {
     ReplicationType Rows = Moved(Axis);
     if (!C.isOp(op::Reshape))
@@ -858,7 +854,7 @@ namespace types {
 
 static void relayout(TypeContext &C) { C.setAll(relayoutType(C)); }
 
-/// A Bitcast may add or drop the last axis.
+/// Types a Bitcast, which may add or drop the last axis.
 static void bitcast(TypeContext &C) {
   C.plain(0).isSharded() && C.rank(0) < 2 ? whole(C) : perExample(C);
 }

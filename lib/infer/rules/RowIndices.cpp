@@ -2,17 +2,17 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Data-dependent row counts, DynamicPartition routing, and numbers of the rows
-// of one replica: of all (Range), or of those that a condition selects (Where).
+// Data-dependent row counts, DynamicPartition routing, and local row indices:
+// of all rows (Range), or of the rows that a condition selects (Where).
 //
 // Range(0, b), where b counts the rows of one replica, numbers them from 0 on
-// each replica. These local row indices are right only to look up rows of that
-// replica, or to scatter to them. All of them are off by the same number, so
-// they survive a reshape or a concatenation with other indices. Rows that a
-// Where selects differ in number from replica to replica, see Sym::Ragged.
+// each replica. These local row indices are right only in a lookup or scatter
+// of rows of the same replica. All differ from the global row numbers by the
+// same offset, also after a reshape or a concatenation with other indices. A
+// Where selects a different number of rows on each replica, see Sym::Ragged.
 //
-// Row numbers in another order than that of the global value select among rows
-// of that order. The selected rows have an order of their own:
+// If a mask has a concatenation order, its row numbers index rows in the same
+// order. The selected rows have a new order:
 //
 //     mask = [t, b] → [t * b], rows = [t, b, k] → [t * b, k]: t blocks
 //     Gather(rows, Where(mask)): the rows of t blocks that this Where selects
@@ -30,8 +30,7 @@ namespace graft {
 
 namespace sizes {
 
-/// Infers the shape of a Where: a row for each true element, with a column for
-/// each axis.
+/// Infers the shape of a Where: a row per true element, and a column per axis.
 static void where(SizeContext &C) {
   Dims X = C.in(0);
   if (!X)
@@ -42,8 +41,7 @@ static void where(SizeContext &C) {
   C.setShape(0, {Rows, C.number(1, int64_t(X->size()))});
 }
 
-/// Infers the shapes of a DynamicPartition: each part has the rows that are
-/// sent to it.
+/// Infers the shapes of the parts of a DynamicPartition.
 static void parts(SizeContext &C) {
   Dims X = C.in(0), Part = C.in(1);
   if (!X || !Part || X->size() < Part->size())
@@ -81,8 +79,9 @@ bool isRows(const ReplicationType &X, int Axis,
          (X.Order == Order || X.Order == ReplicationType::AnyOrder);
 }
 
-/// Returns the order in which Where lists the rows of tensor \p E, which has
-/// type \p X: by the index along the first axis first. None if it is not known.
+/// Returns the order in which Where lists the rows of tensor \p E of type \p X.
+/// Where sorts by the index along the first axis first. Returns none if the
+/// order is not known.
 std::optional<uint32_t> orderListed(TypeContext &C, Endpoint E,
                                     const ReplicationType &X) {
   if (X.Axis == 0)
@@ -93,13 +92,13 @@ std::optional<uint32_t> orderListed(TypeContext &C, Endpoint E,
   auto Each = C.D.table().sym((*Shape)[X.Axis]);
   auto Order = Each ? C.orderBehind(Shape->take_front(X.Axis), *Each, X.Order)
                     : std::nullopt;
-  // If all axes before the batch axis have size 1, the first column has no row
-  // numbers.
+  // If all axes before the batch axis have size 1, the first column of the
+  // Where has no row numbers.
   return Order == ReplicationType::InOrder ? std::nullopt : Order;
 }
 
-/// Returns the axis whose rows \p Numbers number: 0, or the batch axis of the
-/// operand of a Where.
+/// Returns the axis along which \p Numbers index rows: 0, or the batch axis of
+/// the operand of a Where.
 unsigned numberedAxis(const TypeContext &C, const ReplicationType &Numbers) {
   if (Numbers.Order == ReplicationType::InOrder ||
       !C.is(Numbers.Cause, trait::FindsRows))
@@ -107,7 +106,7 @@ unsigned numberedAxis(const TypeContext &C, const ReplicationType &Numbers) {
   return C.Types.natural(types::rowsNumbered(C, Numbers.Cause)).Axis;
 }
 
-/// Returns the order of the rows that \p Numbers select.
+/// Returns the order of the rows that a lookup by \p Numbers selects.
 uint32_t orderSelected(TypeContext &C, const ReplicationType &Numbers) {
   if (Numbers.Order == ReplicationType::InOrder ||
       !C.is(Numbers.Cause, trait::FindsRows))
@@ -116,7 +115,7 @@ uint32_t orderSelected(TypeContext &C, const ReplicationType &Numbers) {
   return C.orderOf({{Numbers.Order, 0, Selected.value_or(Sym())}});
 }
 
-/// Returns the order, along numberedAxis(), of the rows that \p Numbers number.
+/// Returns the order, along numberedAxis(), of the rows that \p Numbers index.
 uint32_t orderIndexed(const TypeContext &C, const ReplicationType &Numbers) {
   if (numberedAxis(C, Numbers) == 0)
     return Numbers.Order;
@@ -131,9 +130,9 @@ ReplicationType inOrder(ReplicationType Type, uint32_t Order) {
 }
 
 /// Types a lookup by \p Numbers along axis \p Axis of \p E, or a scatter to
-/// that axis. If Numbers number the rows of that axis, the type is \p Result.
-/// If they number other local rows, as of another feed, the type is Varying
-/// with a message. Returns false if neither is known.
+/// that axis. If Numbers are row numbers of that axis, the type is \p Result.
+/// If they are row numbers of other local rows, such as those of another feed,
+/// the type is Varying with a message. Returns false if neither is proved.
 bool useNumbers(TypeContext &C, const ReplicationType &Numbers, Endpoint E,
                 unsigned Axis, ReplicationType Result) {
   Endpoint Numbered = types::rowsNumbered(C, Numbers.Cause);
@@ -164,7 +163,7 @@ bool useNumbers(TypeContext &C, const ReplicationType &Numbers, Endpoint E,
   return true;
 }
 
-/// Returns true if the node at hand numbers the local rows along axis \p Axis.
+/// Returns true if the node at hand numbers the local rows along \p Axis.
 bool numbersLocalRows(const TypeContext &C, unsigned Axis = 0) {
   auto Shape = C.D.shape(types::rowsNumbered(C, C.N));
   if (!Shape || Axis >= Shape->size())
@@ -173,8 +172,8 @@ bool numbersLocalRows(const TypeContext &C, unsigned Axis = 0) {
   return S ? S->B == 1 && S->R == 0 : C.D.table().followsRows((*Shape)[Axis]);
 }
 
-/// Returns the row axis of operand \p I if its indices have a row number for
-/// numberedAxis(); else -1.
+/// Returns the axis of operand \p I along which its index vectors, each with a
+/// row number for numberedAxis(), are listed; else -1.
 int indexedAxis(const TypeContext &C, unsigned I) {
   ReplicationType X = C.operand(I);
   auto Shape = C.shape(I);
@@ -208,8 +207,8 @@ bool rangeIndices(TypeContext &C) {
   return true;
 }
 
-/// Each replica finds the indices of its own rows, unless a user needs those of
-/// all rows.
+/// Types a Where: each replica finds the indices of local rows, unless a user
+/// needs the indices of all rows.
 static void where(TypeContext &C) {
   ReplicationType X = C.plain(0);
   if (X.isVarying())
@@ -221,7 +220,7 @@ static void where(TypeContext &C) {
   if (!Shape || !C.D.table().isRagged((*Shape)[0]) || !Order ||
       !numbersLocalRows(C, X.Axis))
     return C.setAll(C.gathered(0, X));
-  // The row count equals a size of one replica.
+  // The row count is unified with a size of one replica.
   if (C.D.isOfAllRows(C.N))
     return C.setAll(C.varying("finds the rows of all replicas, but its row "
                               "count must equal a size of one replica"));
@@ -262,7 +261,7 @@ bool gatherIndices(TypeContext &C) {
         C.intAttr("batch_dims").value_or(0) != 0)
       return false;
   }
-  // The lookup selects some of the row indices of a replica.
+  // The lookup selects among the row indices of a replica.
   if (OfIndices) {
     if (*Axis != 0 || Table.Axis != 0 || Index.Axis != 0 || C.rank(1) != 1 ||
         !Index.isRowNumbers() ||
@@ -318,9 +317,9 @@ bool unsortedSegmentSumIndices(TypeContext &C) {
 // DynamicPartition routing
 //===----------------------------------------------------------------------===//
 
-/// Types a DynamicPartition: each replica sends its own rows to the parts. The
-/// rows of a part, concatenated in the order of replicas, are that part of the
-/// global value.
+/// Types a DynamicPartition: each replica sends local rows to the parts. A part
+/// of all replicas, concatenated in replica order, is the global value of the
+/// part.
 static void partition(TypeContext &C) {
   ReplicationType X = C.operand(0), Part = C.operand(1);
   if (X.isVarying() || Part.isVarying())
@@ -337,7 +336,7 @@ static void partition(TypeContext &C) {
                        "row order"));
 }
 
-/// Row numbers that are sent to a part still number the same rows.
+/// Types a DynamicPartition of row numbers, which still refer to the same rows.
 static bool partitionIndices(TypeContext &C) {
   ReplicationType First = C.operand(0);
   if (!First.isRowNumbers() || First.Axis != 0 || !isRows(C.operand(1), 0) ||
@@ -347,9 +346,9 @@ static bool partitionIndices(TypeContext &C) {
   return true;
 }
 
-/// Types a stitch of all rows that a DynamicPartition sent to parts. Each part
-/// keeps the order of its rows, so the result has the order before the
-/// partition.
+/// Types a stitch of all rows that a DynamicPartition sent to parts. A
+/// DynamicPartition keeps the row order within a part, so the result has the
+/// order before the partition.
 bool stitchIndices(TypeContext &C) {
   NodeId Partition = partitionStitched(C.G, C.N);
   if (Partition == NoNode ||

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Ops that work on the rows of the batch one by one. Each operand and each
-// result has a letter; the last letter also holds for all that follow.
+// result has a letter. The last letter also holds for the rest.
 //
 //   operands: r  axis 0 is the batch axis
 //             t  axis 1 is the batch axis
@@ -15,8 +15,8 @@
 //             +  a sum over the rows
 //             i  like r, unless indices count the rows (include_batch_in_index)
 //
-// A digit after a letter is the least rank of an operand that has this batch
-// axis.
+// A digit after a letter is the least rank that the operand needs to have this
+// batch axis.
 //
 //===----------------------------------------------------------------------===//
 
@@ -61,8 +61,8 @@ static void blocks(SizeContext &C) {
     List[I] = To > 0 ? C.number(1 + I, To) : C.slotFrom(1 + I, List[I]);
   }
   C.setShape(0, List);
-  // If the output turns out to have rows of the batch in blocks, so has the
-  // input: its number of rows is in the shape that a gradient reads.
+  // If a later round finds blocks of local rows in the output, the input has
+  // local rows, too. A gradient reads their number from the shape of the input.
   auto Rows = C.Table.sym(C.out(0)->front());
   if (!Rows || !Rows->isLocal() || C.Table.hasSym(X->front()) ||
       C.Table.number(X->front()) == UnknownSize)
@@ -87,8 +87,8 @@ template <bool OverTime> static void cell(SizeContext &C) {
     C.setShape(Port, List);
 }
 
-/// Gives output 0 the rows and channels of operand 0, and the height and width
-/// of operand 1.
+/// Infers a shape with the rows and channels of operand 0, and the height and
+/// width of operand 1.
 static void imageAsSecond(SizeContext &C) {
   Dims X = C.in(0), Y = C.in(1);
   if (X && Y && X->size() == 4 && Y->size() == 4)
@@ -110,7 +110,7 @@ void sameLead(SizeContext &C, size_t Mixed) {
       C.sameRows(*X, *Y, X->size() - Mixed);
 }
 
-/// Operands and results with a letter for rows have equally many rows.
+/// Unifies the row counts of all operands and results with a letter for rows.
 static void sameLetters(SizeContext &C) {
   const OpRule &Rule = ruleOf(C.opName());
   std::optional<DimId> First;
@@ -135,8 +135,8 @@ static void sameLetters(SizeContext &C) {
 
 namespace {
 
-/// Infers the type of an op on each vector (\p Mixed = 1) or matrix (2). Beside
-/// a sharded operand, an operand of rank 0 or 1 is a parameter.
+/// Infers the type of an op on each vector (\p Mixed = 1) or matrix (2). If an
+/// operand is sharded, another operand of rank 0 or 1 is a parameter.
 ReplicationType leadingType(TypeContext &C, int Mixed) {
   int Axis = -1, Rank = -1;
   bool Whole = false;
@@ -176,7 +176,7 @@ ReplicationType perExampleType(TypeContext &C) {
   return Split ? ReplicationType::sharded(0) : ReplicationType::replicated();
 }
 
-/// Returns \p Dy, or Varying if it is sharded along another axis than 0.
+/// Returns \p Dy; Varying if \p Dy is sharded along an axis other than 0.
 ReplicationType alongRows(TypeContext &C, ReplicationType Dy) {
   if (Dy.isVarying())
     return C.varyingLike(Dy);
@@ -219,7 +219,7 @@ static void rows(TypeContext &C) {
     return C.setAll(C.varying("combines a per-replica shard with a replicated "
                               "value along the batch axis"));
   // A single linear operand keeps its type if no operand is sharded. Otherwise
-  // all linear operands need the same scale, and none may be partial.
+  // all linear operands need the same scale, and partial sums are reduced.
   bool OnlyTerm = Linear.size() == 1 && !Split;
   for (unsigned I : Linear)
     if (ReplicationType X = C.numeric(I); X.isPartial() && !OnlyTerm)
@@ -288,7 +288,7 @@ constexpr OpRule Rows = {.Rows = sizes::sameLetters,
 
 ArrayRef<OpRule> families::rowOps() {
   static const OpRule Rules[] = {
-      // Rows that become several rows, and back.
+      // Ops that split a row into several rows, and back.
       {.Op = op::SpaceToBatchND,
        .Sizes = sizes::blocks,
        .Type = types::toBlocks,

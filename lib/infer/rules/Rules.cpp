@@ -48,7 +48,7 @@ uint32_t traitsOf(StringRef Op) {
   if (Rule.Type)
     return Is;
   // An op that is unknown to TensorFlow may have any effect. A stateful op may
-  // compute something else each time it runs.
+  // compute a different value each time it runs.
   const OpDef *Def = findOp(Op);
   bool IsOpaque = Def ? Def->isStateful() && !Def->readsVariable() &&
                             Def->update().Kind == UpdateKind::None &&
@@ -84,8 +84,8 @@ bool isOnceOp(StringRef Op) {
   if (Rule.Is & trait::Handle)
     return false;
   // Stateful ops with a resource other than a variable: queues, tables,
-  // readers, iterators, writers, stages. Updates and reads of variables do not
-  // count, nor do random ops and lookups of keys, which change no table.
+  // readers, iterators, writers, stages. Exceptions are reads and updates of
+  // variables, random ops, and lookups by key, which change no table.
   const OpDef *Def = findOp(Op);
   if (!Def || !Def->isStateful() || Def->update().Kind != UpdateKind::None ||
       Def->readsVariable() || isRandomOp(Op) || Op == op::VarHandleOp ||
@@ -105,8 +105,8 @@ bool isRandomOp(StringRef Op) {
   return Def && Def->isStateful() && Def->attr("seed") && Def->attr("seed2");
 }
 
-/// Returns \p Term with a letter for each of the \p Axes axes of its ellipsis.
-/// None if it is no list of different letters.
+/// Returns \p Term with a digit for each of the \p Axes axes of its ellipsis.
+/// Returns none if a letter occurs twice or is invalid.
 static std::optional<std::string> spellOut(StringRef Term, unsigned Axes) {
   std::string Result;
   size_t Dots = Term.find("...");

@@ -24,8 +24,8 @@ namespace families {
 #include "lib/infer/rules/Families.def"
 } // namespace families
 
-/// Returns the entry of \p Op: \p Own, completed by \p Like, with the traits of
-/// both.
+/// Returns the entry of \p Op: the fields that \p Own sets, the other fields of
+/// \p Like, and the traits of both.
 constexpr OpRule entry(llvm::StringLiteral Op, OpRule Like, OpRule Own = {}) {
   auto Take = [](auto &Mine, auto Its, auto None) {
     if (Its != None)
@@ -58,8 +58,8 @@ constexpr IndexUse indexes(int Index, int Table,
   return {static_cast<int8_t>(Index), static_cast<int8_t>(Table), By};
 }
 
-/// Returns letter \p I of \p Letters (see RowOps.cpp), or the last one if there
-/// are fewer, and the digit after it.
+/// Returns letter \p I of \p Letters (see RowOps.cpp) and the digit after it.
+/// Returns the last letter if there are fewer.
 std::pair<char, int> letterOf(llvm::StringRef Letters, unsigned I);
 
 /// Returns the number of last axes that \p N, an op on vectors, mixes: 2 for
@@ -77,9 +77,9 @@ struct Equation {
   }
 };
 
-/// Reads the equation of an Einsum whose operands have \p Ranks, -1 for an
-/// unknown one. None if it is not simple: a tensor has an axis twice, only the
-/// result has a letter, or the result lacks the ellipsis.
+/// Parses the equation of an Einsum whose operands have \p Ranks (-1: unknown).
+/// Returns none if a tensor has a letter twice, a letter is only in the result,
+/// or the result lacks the ellipsis.
 std::optional<Equation> parseEquation(llvm::StringRef Text,
                                       llvm::ArrayRef<int> Ranks);
 
@@ -127,7 +127,7 @@ namespace values {
 
 /// Outputs have the elements of operand 0, in their order.
 void same(SizeContext &C);
-/// The result is a number that all replicas may share, such as a greatest
+/// The result is a number that may be equal on all replicas, such as a greatest
 /// length.
 void shared(SizeContext &C);
 /// Returns one element of the result of \p Op on two integers.
@@ -138,18 +138,19 @@ DimId arithmeticElement(SizeContext &C, llvm::StringRef Op, unsigned Slot,
 
 namespace types {
 
-/// Returns true if node \p Sum adds up unknown axes along which an operand was
-/// broadcast (BroadcastGradientArgs), and axis 0 is none of them.
+/// Returns true if node \p Sum reduces the unknown axes along which an operand
+/// was broadcast (BroadcastGradientArgs), and axis 0 is not one of these.
 bool keepsFirstAxis(const TypeContext &C, NodeId Sum);
-/// Returns true if the lookup at hand takes rows of operand 0 along axis 0,
+/// Returns true if the lookup at hand selects rows of operand 0 along axis 0,
 /// each by one index.
 bool takesRows(const TypeContext &C);
 
-/// Gives the results of the node at hand their types.
+/// Sets the types of the results of the node at hand.
 using Rule = void(TypeContext &C);
-/// The same for local row indices; returns false if the node has none.
+/// Sets the types of the results of a node that makes or reads local row
+/// indices. Returns false for any other node.
 using IndexRule = bool(TypeContext &C);
-/// Returns true if everything that a rule reads besides operands has a type.
+/// Returns true if all tensors that a rule reads besides operands have types.
 using ReadyRule = bool(const TypeContext &C);
 
 Rule pass, l2Loss, ensureShape, alongAxes, alongAxesNonLinear, reverseSequence,
@@ -167,32 +168,33 @@ ReplicationType sumOf(TypeContext &C, llvm::ArrayRef<unsigned> Operands);
 /// \p X and \p Y. If \p Sign is -1, returns the type of the quotient.
 ReplicationType productOf(TypeContext &C, unsigned I, ReplicationType X,
                           unsigned J, ReplicationType Y, int Sign = 1);
-/// Returns \p Rows, the type of a tensor whose shape is operand 0. The shape
-/// must have local sizes if Rows is sharded, and global sizes otherwise. Else
-/// returns Varying.
+/// Returns \p Rows, the type of a tensor whose shape is operand 0. Returns
+/// Varying unless the shape has local sizes for a sharded Rows, and global
+/// sizes for any other.
 ReplicationType ofSizes(TypeContext &C, ReplicationType Rows);
 /// Returns the type of a function of the rows of all replicas.
 ReplicationType ofAllRows(TypeContext &C);
-/// Returns the tensor whose rows along axis 0 the row numbers of \p N number.
+/// Returns the tensor to whose rows the row numbers of \p N refer.
 Endpoint rowsNumbered(const TypeContext &C, NodeId N);
-/// Returns true if \p Numbers number as many local rows as \p Rows says.
+/// Returns true if the row numbers \p Numbers refer to \p Rows local rows.
 bool numbersRows(const TypeContext &C, const ReplicationType &Numbers,
                  std::optional<Sym> Rows);
-/// Returns the type of a gather of \p X, the distinct values of each replica or
-/// their sums, from all replicas; Varying if \p X is something else.
+/// Returns the type of \p X gathered from all replicas. \p X has the distinct
+/// values of each replica, or their sums. Returns Varying for any other X.
 ReplicationType gatheredDistinct(TypeContext &C, const ReplicationType &X);
-/// Returns true if operands \p Indices, \p Values and \p Shape are the entries
-/// of a sparse tensor in local rows; sets \p Rows to a tensor with these rows.
+/// Returns true if operands \p Indices, \p Values and \p Shape are a sparse
+/// tensor with the entries of local rows. Sets \p Rows to a tensor with these
+/// rows.
 bool isOfEntries(const TypeContext &C, unsigned Indices, unsigned Values,
                  unsigned Shape, Endpoint &Rows);
-/// Types a node that moves the row numbers in operand 0. \p Move infers where
-/// the node moves the rows of a sharded operand. Returns false if operand 0 has
-/// no row numbers, or another operand is Varying.
+/// Types a node that moves the row numbers in operand 0, such as a Reshape.
+/// \p Move infers the type of the result for a sharded operand 0. Returns false
+/// if operand 0 has no row numbers, or another operand is Varying.
 bool moveNumbers(TypeContext &C, ReplicationType (*Move)(TypeContext &));
 
 } // namespace types
 
-/// Ops that pass a value on, under another name or to another place.
+/// Ops that forward a value under another name or to another device.
 inline constexpr OpRule Pass = {
     .Sizes = sizes::same,
     .Type = types::pass,

@@ -5,7 +5,7 @@
 // The candidates of a sampled softmax, and accidental hits.
 //
 // Accidental hits are the sampled classes that are also labels of a row. On a
-// replica they are a sparse matrix with its rows.
+// replica they are a sparse matrix with a row per local row.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ static void candidates(SizeContext &C) {
 
 } // namespace sizes
 
-/// Returns true if axis 0 of \p E and of \p Rows are equally many local rows.
+/// Returns true if \p E and \p Rows have equally many local rows along axis 0.
 static bool hasRowsOf(const TypeContext &C, Endpoint E, Endpoint Rows) {
   auto S = C.sizeOf(E, 0);
   return S && S->B == 1 && S->R == 0 && S->Ragged == 0 &&
@@ -52,7 +52,7 @@ void types::hits(TypeContext &C) {
   C.set(0, Type, LocalIndices::HitRows);
 }
 
-/// Types a SparseToDense that makes dense local rows of sparse ones.
+/// Types a SparseToDense that makes dense local rows of accidental hits.
 bool types::wholeIndices(TypeContext &C) {
   ReplicationType First = C.operand(0);
   if (!C.isOp(op::SparseToDense))

@@ -2,13 +2,13 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shapes as integers: which element of a shape vector is the batch size. A
-// result that is no monomial c * b^B * N^R (a sum with the batch size, an
-// inexact quotient) becomes an unknown size.
+// Arithmetic of shapes, which shows the element of a shape vector that is the
+// batch size. A result that is no monomial c * b^B * N^R, such as b + 1,
+// becomes an unknown size.
 //
-// Sizes of tensors, and tensors whose size is an operand. A tensor with the
-// rows of one replica is a slice of the global tensor, so it must be made of
-// values that are the same for each row.
+// Ops that make a tensor whose shape is an operand. If the shape has local
+// rows, the tensor must be a slice of the global tensor, so all rows must have
+// equal values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,14 +51,14 @@ static void rank(SizeContext &C) {
 }
 
 /// Unifies sizes that the step asserts to be equal (tf.debugging.assert_equal,
-/// as in losses of sparse labels): if they differ, the step ends. An Assert
-/// without users is ignored, because TensorFlow does not run it.
+/// as in losses of sparse labels). If the sizes differ, the step fails. An
+/// Assert without users is ignored, because TensorFlow does not run it.
 static void assertion(SizeContext &C) {
   if (C.numData() == 0 || !C.G.hasUses(C.N))
     return;
   Endpoint E = C.Inputs[0];
-  // Behind such a Switch, the Assert runs only if the condition is false. If it
-  // does not run, the condition is true.
+  // Skip a Switch of the condition by the condition itself: the Assert runs
+  // only if the condition is false. Otherwise the condition holds anyway.
   while (C.G.isOp(E.Node, op::Switch) && E.Port == 0 &&
          C.G.input(E.Node, 0) == C.G.input(E.Node, 1))
     E = C.G.input(E.Node, 0);
@@ -94,8 +94,8 @@ static void broadcastGradientArgs(SizeContext &C) {
     if (!OneX && !OneY && C.Table.find(DX) != C.Table.find(DY) &&
         !(C.isNeverOne(DX) && C.isNeverOne(DY)))
       return;
-    // The op fails if they differ. Where this fact may not be used, no axes are
-    // known.
+    // The op fails if the sizes differ. If it may not state this fact
+    // (DimOptions::Denied), no axes are known.
     if (!OneX && !OneY) {
       C.same(DX, DY);
       if (C.Table.find(DX) != C.Table.find(DY))
@@ -110,13 +110,13 @@ static void broadcastGradientArgs(SizeContext &C) {
   C.setValue(1, AxesY);
 }
 
-/// Infers the offset of each part in a concatenation along one axis.
+/// Infers the offset of each part of a concatenation along one axis.
 static void concatOffset(SizeContext &C) {
   auto Number = C.num(0);
   Dims Of = C.numData() > 1 ? C.val(1) : Dims();
   auto Axis =
       Number && Of ? axisIn(*Number, int64_t(Of->size())) : std::nullopt;
-  // If the axis or a shape is not known, the op may fail.
+  // With an unknown axis or shape, the op may fail, so infer nothing.
   if (!Axis || *Number < 0 ||
       any_of(
           seq(1u, C.numData()),
@@ -128,7 +128,7 @@ static void concatOffset(SizeContext &C) {
   DimId Sum = C.number(0, 0);
   for (unsigned I = 1; I < C.numData(); ++I) {
     Dims S = C.val(I);
-    // The op checks that the other sizes are the same.
+    // The op checks that the sizes of all other axes are equal.
     if (Dims First = C.val(1); First && First->size() == S->size())
       for (size_t D = 0; D < S->size(); ++D)
         if (D != *Axis)
@@ -196,7 +196,7 @@ static void stitchValues(SizeContext &C) {
   C.setValue(0, List);
 }
 
-/// Infers the shape of a stitch of all rows that were sent to parts.
+/// Infers the shape of a stitch of all parts of a DynamicPartition.
 void stitch(SizeContext &C) {
   NodeId Partition = partitionStitched(C.G, C.N);
   if (Partition == NoNode) {
@@ -346,8 +346,6 @@ static void shapeOf(TypeContext &C) {
     C.set(Port, sizesType(C, Port));
 }
 
-/// Types an op that fails if the sizes in its operands are incompatible. Local
-/// sizes and the unknown sizes of a replicated tensor may be incompatible.
 /// Returns true if a BroadcastGradientArgs compares the rows of a replica with
 /// a number above 1: it would fail.
 static bool comparesRows(const TypeContext &C) {
@@ -366,6 +364,8 @@ static bool comparesRows(const TypeContext &C) {
   });
 }
 
+/// Types an op that fails if the sizes in its operands are incompatible. Local
+/// sizes and the unknown sizes of a replicated tensor may be incompatible.
 static void comparedSizes(TypeContext &C) {
   bool AnyLocal = false, AnyOpen = false;
   for (unsigned I = C.opName() == op::ConcatOffset ? 1 : 0; I < C.numData();

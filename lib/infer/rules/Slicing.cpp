@@ -63,7 +63,7 @@ static void unpack(SizeContext &C) {
 }
 
 /// Returns the size of each of \p Count equal parts of \p Whole. With a static
-/// batch size, a part has a row count of its own, even if it is no multiple of
+/// batch size, each part gets a new row count, which need not be a multiple of
 /// other row counts.
 static DimId partOfRows(SizeContext &C, DimId Whole, DimId Count) {
   DimId Part = C.quotient(1, Whole, Count);
@@ -87,7 +87,7 @@ static void split(SizeContext &C) {
     return;
   unsigned At = *Along;
   DimList List(X->begin(), X->end());
-  // Copy the sizes, because the shapes that are set below are in the same pool.
+  // Copy the sizes: setting a shape below may move the pool that holds them.
   std::optional<DimList> Sizes;
   if (Dims Parts = Uneven ? C.val(1) : std::nullopt)
     Sizes.emplace(Parts->begin(), Parts->end());
@@ -126,8 +126,8 @@ static void split(SizeContext &C) {
   }
 }
 
-/// Returns \p Whole minus \p First, if both are multiples of the same row
-/// count; none if that is not known.
+/// Returns \p Whole minus \p First if both are known multiples of the same row
+/// count; else none.
 static std::optional<DimId> restOf(SizeContext &C, unsigned Slot, DimId Whole,
                                    DimId First) {
   auto All = C.Table.sym(Whole), Before = C.Table.sym(First);
@@ -153,9 +153,9 @@ static void slice(SizeContext &C) {
   if (!X || !Size || Size->size() != X->size() ||
       (Begin && Begin->size() != X->size()))
     return;
-  // A slice from 0 with as many elements as the axis has takes the whole axis,
-  // even if its size is a mere number. The same holds for a slice of the rest
-  // of an axis.
+  // A slice from 0 with as many elements as the axis selects the whole axis,
+  // even if the slice size is a mere number. The same holds for a slice of the
+  // rest of an axis.
   for (size_t I = 0; I < X->size(); ++I) {
     int64_t Number = C.Table.number((*Size)[I]);
     if (Begin && (*Begin)[I] == 0 && Number > 0 &&
@@ -358,7 +358,7 @@ static void slice(SizeContext &C) {
     C.setValue(0, X->slice(*Begin, Count));
 }
 
-/// Tracks the elements that a strided slice takes of a tracked vector.
+/// Tracks the elements that a strided slice selects from a tracked vector.
 static void stridedSlice(SizeContext &C) {
   Dims X = C.val(0);
   auto S = X ? sizes::sliceOf(C) : std::nullopt;
@@ -386,9 +386,9 @@ static void stridedSlice(SizeContext &C) {
 
 namespace {
 
-/// Returns the axis of a strided slice that is axis \p Axis of \p Whole, the
-/// tensor that is sliced. Returns -1 if the axis is dropped or its stride is
-/// not 1: its size alone does not show a reversal.
+/// Returns the axis of the result that is axis \p Axis of \p Whole, the tensor
+/// that a strided slice reads. Returns -1 if the axis is dropped or its stride
+/// is not 1. Example: a stride of -1 reverses the axis.
 int stridedAxis(const TypeContext &C, int Axis, Endpoint Whole) {
   auto Strides = C.numbers(3);
   int Rank = C.rank(Whole);
@@ -421,8 +421,8 @@ int stridedAxis(const TypeContext &C, int Axis, Endpoint Whole) {
   return Out + Axis - At;
 }
 
-/// Returns true if axis \p Out of a result is axis \p In of operand \p I, which
-/// the node at hand slices or pads.
+/// Returns true if axis \p Out of the result is axis \p In of operand \p I,
+/// which the node at hand slices or pads.
 bool isAxisOf(const TypeContext &C, unsigned I, int In, int Out) {
   if (C.isOp(op::StridedSlice))
     return stridedAxis(C, In, C.input(I)) == Out;
@@ -435,8 +435,9 @@ bool isAxisOf(const TypeContext &C, unsigned I, int In, int Out) {
   return At != In && Out == In - (In > At);
 }
 
-/// Infers the type of a Split or Slice that takes one of the concatenated parts
-/// of operand \p I, which has type \p X; Varying if it takes something else.
+/// Infers the type of a Split or Slice of operand \p I, which has concatenated
+/// rows and the type \p X. The type is Varying unless each result is one of the
+/// concatenated parts.
 ReplicationType ownPart(const TypeContext &C, unsigned I, ReplicationType X) {
   auto None = ReplicationType::varying(C.N);
   ArrayRef Parts = C.partsOf(X);
@@ -476,7 +477,7 @@ ReplicationType ownPart(const TypeContext &C, unsigned I, ReplicationType X) {
       Own.Order = P.Order;
       return Own;
     }
-    // The begin of a part after rows of several feeds is not known.
+    // After the rows of several feeds, the begin of a part is not known.
     if (P.Rows.B != Parts[0].Rows.B || P.Rows.R != Parts[0].Rows.R ||
         (At.C != 0 && P.Rows.Rows != At.Rows))
       return None;
@@ -486,8 +487,9 @@ ReplicationType ownPart(const TypeContext &C, unsigned I, ReplicationType X) {
 }
 
 /// Infers the type of a Split or Slice of zeros. Zeros have every row order,
-/// also that of concatenated parts: a loop may begin with zeros and continue
-/// with such parts. Varying if a part does not have the rows of a replica.
+/// including that of concatenated parts: a loop may begin with zeros and
+/// continue with concatenated parts. The type is Varying if a part does not
+/// have all rows of a replica.
 ReplicationType partOfZeros(const TypeContext &C, unsigned I,
                             ReplicationType X) {
   bool Parts = C.isOp(op::Split) || C.isOp(op::SplitV) || C.isOp(op::Slice);
@@ -498,8 +500,8 @@ ReplicationType partOfZeros(const TypeContext &C, unsigned I,
   return Parts ? X : ReplicationType::varying(C.N);
 }
 
-/// Infers the type of a split, a slice or a padding. It must take the batch
-/// axis whole.
+/// Infers the type of a split, a slice or a padding, which must keep the whole
+/// batch axis.
 ReplicationType partType(TypeContext &C) {
   unsigned I = C.isOp(op::Split) ? 1 : C.isOp(op::StridedSliceGrad) ? 4 : 0;
   // Padding with a value other than zero is not linear.
@@ -592,7 +594,7 @@ namespace types {
 static void part(TypeContext &C) { C.setAll(partType(C)); }
 
 static bool partIndices(TypeContext &C) {
-  // Zeros that pad are neither row numbers nor indices of columns.
+  // Padding zeros are neither row numbers nor column indices.
   if (!C.isOp(op::StridedSlice))
     return false;
   ReplicationType First = C.operand(0);

@@ -26,7 +26,7 @@ static void constant(SizeContext &C) {
   if (!Tensor)
     return;
   C.setZero(Tensor->AllZero);
-  // If the constant holds local sizes, use its values in the input.
+  // If the constant was changed to local sizes, use its original values.
   std::optional<TensorValue> Was;
   if (auto Bytes = C.G.node(C.N).Flags & NF_MayHaveGraft
                        ? C.G.attr(C.N, OriginalAttr)
@@ -45,7 +45,7 @@ static void constant(SizeContext &C) {
   C.setShape(0, Shape);
   if (!Tensor->HasInts || Shape.size() > 1)
     return;
-  // Each element is a size variable of its own, also an element that is 1.
+  // Each element gets a separate size variable, even an element that is 1.
   DimList Elements;
   for (size_t I = 0; I < Tensor->Ints.size(); ++I)
     Elements.push_back(C.changedNumber(
@@ -53,8 +53,8 @@ static void constant(SizeContext &C) {
   C.setValue(0, Elements);
 }
 
-/// Returns true if each replica reads the whole of the node, a feed of unknown
-/// rank that may be a scalar. Such a feed is assumed to be a scalar.
+/// Returns true if each replica reads the whole feed, because its rank is
+/// unknown and it may be a scalar. The feed is then assumed to be a scalar.
 static bool isWhole(SizeContext &C) {
   auto TakesAnyRank = [&](NodeId User) {
     return is_contained({&same, &broadcast, &select, &shape},
@@ -96,14 +96,14 @@ static void feed(SizeContext &C) {
     C.setFed(C.slot(64));
 }
 
-/// Gives each undeclared size a variable of its own. In particular, the row
-/// count of a DequeueMany is not unified with the constant that requests it.
-/// The constant does not change, since the queue returns the global batch.
+/// Makes a size variable for each undeclared size. In particular, the row count
+/// of a DequeueMany is not unified with the constant that requests it. The
+/// constant does not change, because the queue returns the global batch.
 static void source(SizeContext &C) {
   auto Axes = ownBatchAxes(C.G, C.N);
   if (Axes)
     C.setOwnRows();
-  // A DequeueMany gives equally many rows of each component.
+  // A DequeueMany returns equally many rows of each component.
   std::optional<DimId> Many;
   bool TakesMany = C.opName().starts_with(op::QueueDequeueMany) ||
                    C.opName().starts_with(op::QueueDequeueUpTo);
@@ -146,8 +146,8 @@ static void constant(TypeContext &C) {
 }
 
 /// Types a source of elements. An unreplicated source returns the global value.
-/// If each replica reads a batch of its own, the single-device step is that of
-/// all these batches together.
+/// If each replica reads a separate batch, the single-device step reads all
+/// these batches, concatenated.
 static void source(TypeContext &C) {
   if (C.node().Count == Copies::Once)
     return C.setAll(ReplicationType::replicated());

@@ -2,29 +2,29 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A sparse tensor that a replica makes of its own rows, as feature columns do:
+// A replica can make a sparse tensor of local rows, as feature columns do:
 //
 //     indices = Where(x != nothing)         RowIndices: each row is off by as
 //     values = GatherNd(x, indices)         much as all others of the replica
 //     shape = Shape(x)                      sizes
 //
 // The elements of all replicas, concatenated, are those of the global value.
-// Ops on each row by itself keep that so (SparseReshape of columns,
-// SparseFillEmptyRows, SparseCross), and ops that add up the elements of a row
-// give rows of the batch.
+// This still holds after ops on each row (SparseReshape of columns,
+// SparseFillEmptyRows, SparseCross). Ops that sum the elements of a row return
+// rows of the batch.
 //
-// An embedding finds the distinct values first, to look each row up only once.
-// The distinct values of a replica are not the global ones. But each element
-// gets the right row. Sums per distinct value are right, too, after the sums of
-// all replicas are added up:
+// An embedding finds the distinct values first, to look up each row only once.
+// The distinct values of a replica are not the global ones, but each element
+// gets the right row. Sums per distinct value are right after they are summed
+// over all replicas:
 //
 //     ids, which = Unique(values)           Distinct, DistinctNumbers
 //     rows = Gather(table, ids)             Distinct
 //     y = SparseSegmentSum(rows, which, i)  rows of the batch
 //     d = UnsortedSegmentSum(.., which, n)  DistinctSums, for ids
 //
-// A second Unique reads the distinct values of all replicas, concatenated. Its
-// result, in order, is the distinct values of all rows.
+// A second Unique reads the distinct values of all replicas, concatenated. It
+// returns the distinct values of all rows, in the global order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,7 +60,7 @@ static void sparseReshape(SizeContext &C) {
   if (Wild >= 0) {
     if (!From)
       return;
-    // Sizes that are in both shapes cancel out.
+    // Sizes in both shapes cancel out.
     erase_if(Others, [&](DimId D) {
       auto It = find_if(
           Old, [&](DimId O) { return C.Table.find(O) == C.Table.find(D); });
@@ -83,14 +83,15 @@ static void sparseReshape(SizeContext &C) {
   C.setValue(1, List);
 }
 
-/// Returns true if each replica may count the rows of a sparse tensor with the
-/// indices \p Indices and \p Batch rows.
+/// Returns true if each replica may count the local rows of a sparse tensor
+/// that has indices \p Indices and \p Batch rows.
 static bool countsOwnRows(SizeContext &C, DimId Batch, Endpoint Indices) {
   return C.countsLocally(Batch) && areMadeOfRows(C.G, Indices) &&
          !C.Known.isOfAllRows(C.N);
 }
 
-/// Output 0 has all elements, and one more for each empty row.
+/// Infers the sizes of SparseFillEmptyRows. Output 0 has an index for each
+/// element, and one for each empty row.
 static void fillEmptyRows(SizeContext &C) {
   Dims Index = C.in(0), Shape = C.val(2);
   if (!Index || Index->size() != 2 || !Shape || Shape->empty())
@@ -98,7 +99,7 @@ static void fillEmptyRows(SizeContext &C) {
   DimId Elements = (*Index)[0], Columns = (*Index)[1], Batch = (*Shape)[0];
   DimId Filled = C.slot(0);
   if (C.countsLocally(Elements) && countsOwnRows(C, Batch, C.Inputs[0])) {
-    // Another tensor with the same indices gets as many elements.
+    // Another node with the same indices outputs equally many elements.
     NodeId First = C.firstLike(0);
     Dims Its = First != C.N ? C.Known.value(C.G.input(First, 2)) : Dims();
     bool Same =
@@ -111,7 +112,7 @@ static void fillEmptyRows(SizeContext &C) {
   C.setShape(3, Elements);
 }
 
-/// Returns the number of sparse inputs of a cross, before its dense inputs.
+/// Returns the number of sparse inputs of a cross. They precede dense inputs.
 static unsigned sparseInputs(const NodeView &C) {
   return static_cast<unsigned>(C.intAttr("N").value_or(0));
 }
@@ -138,8 +139,8 @@ static void sparseCross(SizeContext &C) {
   C.setValue(2, {Batch, Columns});
 }
 
-/// Gives output 0 a row per segment. After a SparseFillEmptyRows, each row is a
-/// segment.
+/// Infers a shape with a row per segment. After a SparseFillEmptyRows, each row
+/// of the batch is a segment.
 static void sparseSegment(SizeContext &C) {
   Dims Data = C.in(0);
   unsigned Of = C.isOp(op::SegmentSum) || C.isOp(op::SegmentMean) ? 1 : 2;
@@ -152,7 +153,7 @@ static void sparseSegment(SizeContext &C) {
   C.setShape(0, List);
 }
 
-/// Output 0 has as many rows as the last operand says.
+/// Infers a shape with the number of rows in the last operand.
 static void sparseSegmentGrad(SizeContext &C) {
   Dims Data = C.in(0), Count = C.val(3);
   if (!Data || Data->empty())
@@ -176,14 +177,14 @@ bool isRows(const ReplicationType &X) {
   return X.isSharded() && !X.isJoined() && X.Axis == 0;
 }
 
-/// Returns true if axis 0 of \p X is as long as that of \p Y, on each replica.
+/// Returns true if \p X and \p Y have equally many local rows along axis 0.
 bool sameRows(const TypeContext &C, Endpoint X, Endpoint Y) {
   auto Mine = C.sizeOf(X, 0), Its = C.sizeOf(Y, 0);
   return Mine && Mine->isLocal() && Mine == Its;
 }
 
-/// Returns true if operand \p I is a shape whose first size counts the rows
-/// that \p Indices number.
+/// Returns true if operand \p I is a shape whose first size is the number of
+/// rows to which \p Indices refer.
 bool isShapeOfRows(const TypeContext &C, unsigned I,
                    const ReplicationType &Indices) {
   auto Shape = C.D.value(C.input(I));
@@ -192,7 +193,7 @@ bool isShapeOfRows(const TypeContext &C, unsigned I,
 }
 
 /// Returns true if operands \p Index, \p Values and \p Shape are a sparse
-/// tensor of the rows of one replica.
+/// tensor of local rows.
 bool isOfOwnRows(TypeContext &C, unsigned Index, unsigned Values,
                  unsigned Shape) {
   ReplicationType X = C.operand(Index);
@@ -211,7 +212,7 @@ ReplicationType local(TypeContext &C, NodeId Cause) {
   return Type;
 }
 
-/// Returns true if each replica counts the rows of output 0 by itself.
+/// Returns true if output 0 has a data-dependent row count on each replica.
 bool countsOwn(const TypeContext &C) {
   auto Shape = C.D.shape(C.out());
   return Shape && !Shape->empty() && C.D.table().isRagged(Shape->front());
@@ -239,8 +240,7 @@ bool numbersRows(const TypeContext &C, const ReplicationType &Numbers,
 // Ops on each row by itself
 //===----------------------------------------------------------------------===//
 
-/// Types a SparseReshape that keeps the rows and gives the columns another
-/// shape.
+/// Types a SparseReshape that keeps the rows and reshapes the columns.
 static bool sparseReshapeIndices(TypeContext &C) {
   ReplicationType Index = C.operand(0);
   auto From = C.D.value(C.input(1)), To = C.D.value(C.out(1));
@@ -274,7 +274,7 @@ static bool fillEmptyRowsIndices(TypeContext &C) {
   return true;
 }
 
-/// Types an op that crosses the elements of each row with each other.
+/// Types a SparseCross, which crosses the elements within each row.
 static void sparseCross(TypeContext &C) {
   unsigned Count = sizes::sparseInputs(C), Others = sizes::otherInputs(C);
   auto Shape = C.D.value(C.out(2));
@@ -309,7 +309,7 @@ static bool sparseCrossIndices(TypeContext &C) {
   return true;
 }
 
-/// Types a SparseToDense that makes dense local rows of sparse ones.
+/// Types a SparseToDense of local rows.
 bool sparseToDenseIndices(TypeContext &C) {
   auto Out = C.D.shape(C.out());
   Endpoint Rows;
@@ -324,8 +324,8 @@ bool sparseToDenseIndices(TypeContext &C) {
 // Distinct values
 //===----------------------------------------------------------------------===//
 
-/// Each replica finds the distinct values of its own rows, unless a user needs
-/// those of all rows.
+/// Types a Unique: each replica finds the distinct values of local rows, unless
+/// a user needs the distinct values of all rows.
 static void unique(TypeContext &C) {
   ReplicationType X = C.plain(0);
   if (isRows(X) && C.isPerReplica() && !C.isInLoop() && C.rank(0) == 1 &&
@@ -342,8 +342,8 @@ static void unique(TypeContext &C) {
 }
 
 /// Types a second Unique, which reads the distinct values that all replicas
-/// found. Its values are the distinct values of all rows, in order. Its numbers
-/// have an element for each value that a replica found.
+/// found. Output 0 has the distinct values of all rows, in order. Output 1 has
+/// an element for each value that a replica found.
 static bool uniqueIndices(TypeContext &C) {
   ReplicationType X = C.operand(0);
   if ((X.Indices != LocalIndices::Distinct &&
@@ -361,8 +361,8 @@ static bool isOf(const ReplicationType &X, LocalIndices Kind, NodeId Unique) {
   return X.Indices == Kind && X.Cause == Unique;
 }
 
-/// Types a lookup of a row for each distinct value, or for each element that
-/// has such a value.
+/// Types a lookup of the row of each distinct value in a table, or of each
+/// element in the rows of the distinct values.
 bool gatherDistinct(TypeContext &C) {
   ReplicationType Table = C.operand(0), Index = C.operand(1);
   if (!Index.isDistinct() || !takesRows(C))
@@ -396,7 +396,7 @@ bool sumsOfDistinct(TypeContext &C) {
     return true;
   }
   bool Own = isOf(X, LocalIndices::DistinctSums, Ids.Cause);
-  // The segment ids are the values themselves: each replica has a partial sum.
+  // The segment ids are the distinct values, so each replica has a partial sum.
   if (Ids.Indices == LocalIndices::Distinct && Own && C.rank(1) == 1 &&
       C.operand(2).isTrue()) {
     C.setAll(ReplicationType::partial(0));
@@ -439,8 +439,8 @@ ReplicationType gatheredDistinct(TypeContext &C, const ReplicationType &X) {
 // Segments of elements
 //===----------------------------------------------------------------------===//
 
-/// Returns true if operand \p I gives the local row of each element of operand
-/// \p Of.
+/// Returns true if operand \p I has the local row number of each element of
+/// operand \p Of.
 static bool isRowOfEach(const TypeContext &C, unsigned I, unsigned Of) {
   return C.operand(I).isRowNumbers() && C.operand(I).Axis == 0 &&
          C.rank(I) == 1 && sameRows(C, C.input(I), C.input(Of));
@@ -477,7 +477,7 @@ static bool sparseSegmentIndices(TypeContext &C) {
   return true;
 }
 
-/// Types the gradient of the rows that were looked up: sums over the batch.
+/// Types the gradient of a lookup in a table: a sum over the batch.
 static bool sparseSegmentGradIndices(TypeContext &C) {
   ReplicationType Grad = C.operand(0), Index = C.operand(1);
   if (!isRows(Grad) || !isRowOfEach(C, 2, 1) ||

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sparse and ragged tensors, sets and sparse matrices. Their indices, splits
-// and shapes locate the elements of all rows, so the ops read the rows of all
-// replicas. A sparse matrix (CSR) is a variant: it is made of global values, or
+// and shapes locate elements among all rows, so the ops read the rows of all
+// replicas. A sparse matrix (CSR) is a variant: it has global values, or
 // nothing is known of its contents (ofAllRows).
 //
 //===----------------------------------------------------------------------===//
@@ -66,7 +66,7 @@ static bool sparseSliceIndices(TypeContext &C) {
   return true;
 }
 
-/// Types a function of each value by itself.
+/// Types an element-wise op on the values of entries.
 bool entryValues(TypeContext &C) {
   if (C.numData() != 1 || C.operand(0).Indices != LocalIndices::EntryValues)
     return false;
@@ -74,8 +74,8 @@ bool entryValues(TypeContext &C) {
   return true;
 }
 
-/// Types the product of a value per entry and another value of the same entry,
-/// or a value that all entries share.
+/// Types the product of a value per entry and either another value per entry or
+/// a value for all entries.
 bool entryProducts(TypeContext &C) {
   if (C.numData() != 2)
     return false;
@@ -92,7 +92,7 @@ bool entryProducts(TypeContext &C) {
   return Fits;
 }
 
-/// Types sums along other axes than that of the entries.
+/// Types a sum along axes other than that of the entries.
 bool entrySums(TypeContext &C) {
   ReplicationType X = C.operand(0);
   auto Listed = C.numbers(1);
@@ -125,7 +125,7 @@ bool entryAxes(TypeContext &C) {
   return true;
 }
 
-/// Types a product of two matrices for each entry.
+/// Types a batched matrix product with two matrices per entry.
 bool entryMatrices(TypeContext &C) {
   ReplicationType X = C.operand(0), Y = C.operand(1);
   if (X.Indices != LocalIndices::EntryValues ||
@@ -136,7 +136,7 @@ bool entryMatrices(TypeContext &C) {
   return true;
 }
 
-/// Types a column of the indices: column 0 has the row of each entry.
+/// Types a column of the indices of entries. Column 0 has the row numbers.
 bool entryColumns(TypeContext &C) {
   ReplicationType X = C.operand(0);
   auto Column = columnTaken(C.G, C.N);
@@ -147,8 +147,8 @@ bool entryColumns(TypeContext &C) {
   return true;
 }
 
-/// Types a lookup of the local row of each entry, or of a row of a table that
-/// is not sharded.
+/// Types a lookup of the local row of each entry, or of a row per entry in a
+/// table that is not sharded.
 bool entryLookups(TypeContext &C) {
   ReplicationType Table = C.operand(0), Index = C.operand(1);
   bool IsRow = Index.Indices == LocalIndices::EntryRows;

@@ -14,8 +14,8 @@ namespace graft {
 
 namespace sizes {
 
-/// Gives a variable its declared shape, except for the sizes in which the
-/// values assigned to it differ.
+/// Infers the shape of a variable: the declared sizes, except where assigned
+/// values have different sizes.
 static void variable(SizeContext &C) {
   DimList List;
   if (C.isVariant(SizeContext::AnyAxis) || !C.sizesFrom("shape", List))
@@ -36,8 +36,8 @@ static void variableShape(SizeContext &C) {
 } // namespace sizes
 
 namespace types {
-/// Shapes and values of variables are equal on all replicas; a lookup by row
-/// has the rule of Gather.
+/// Types a read of a variable or of its shape, which are equal on all replicas.
+/// A lookup by row has the rule of Gather.
 static void readVariable(TypeContext &C) {
   C.setAll(ReplicationType::replicated());
 }

@@ -14,7 +14,7 @@ namespace graft {
 
 namespace sizes {
 
-/// Returns the sizes in \p E, a vector that ExpandDims made a column.
+/// Returns the elements of \p E, a column that ExpandDims made of a vector.
 static std::optional<ArrayRef<DimId>> column(const SizeContext &C, Endpoint E) {
   if (!C.G.isOp(E.Node, op::ExpandDims) || C.G.node(E.Node).NumData == 0)
     return std::nullopt;
@@ -22,9 +22,8 @@ static std::optional<ArrayRef<DimId>> column(const SizeContext &C, Endpoint E) {
   return C.Known.isMatrix(E) ? std::nullopt : C.Known.value(E);
 }
 
-/// Unifies sizes of weights and values. tf.losses asserts that each size of the
-/// weights is that of the values, or 1. For this, it computes the set {size of
-/// the weights} - {size of the values, 1} and asserts that the set is empty.
+/// Unifies sizes of weights and values. For each axis, tf.losses asserts that
+/// the set {size of the weights} - {size of the values, 1} is empty.
 static void lessSizes(SizeContext &C) {
   NodeId Two = C.numData() == 2 ? C.Inputs[1].Node : NoNode;
   if (Two == NoNode || C.stringAttr("set_operation") != "a-b" ||

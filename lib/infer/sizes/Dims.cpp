@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of sizes and the queries of DimAnalysis. The context of the rules
-// is in SizeContext.cpp.
+// The table of sizes and the queries of DimAnalysis. SizeContext.cpp has the
+// context of the rules.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +23,8 @@ using namespace llvm;
 namespace graft {
 
 bool Sym::multiply(const Sym &O) {
-  // A Sym can express multiples of ragged rows, but no product of ragged rows
-  // with rows, nor of rows with other rows.
+  // A Sym can express multiples of ragged rows. It cannot express a product of
+  // ragged rows and rows, or of the rows of two feeds.
   if ((Ragged != 0 && !O.isNumber()) || (O.Ragged != 0 && !isNumber()) ||
       (B != 0 && O.B != 0 && Rows != O.Rows) || MulOverflow(C, O.C, C) ||
       AddOverflow(B, O.B, B) || AddOverflow(R, O.R, R))
@@ -87,7 +87,7 @@ std::optional<uint16_t> DimTable::makeRows(Endpoint Of, bool Claimed) {
 }
 
 void DimTable::shorten(uint16_t Rows) {
-  // From the root on, makes each entry of the path a child of the root.
+  // Make each entry of the path a child of the root, starting at the root.
   SmallVector<uint16_t, 8> Path;
   for (uint16_t I = Rows; RowsMade[I].Parent != I; I = RowsMade[I].Parent)
     Path.push_back(I);
@@ -152,8 +152,8 @@ bool DimTable::relate(Sym X, Sym Y) {
   // g is the greatest common divisor of C and D.
   int64_t Common = SX->B == 1 ? std::gcd(SX->C, SY->C) : SX->C;
   int64_t OfX = SY->C / Common, OfY = SX->C / Common;
-  // Claimed rows may become a multiple of the rows of a split tensor. The rows
-  // of a split tensor never become a multiple of claimed rows.
+  // Claimed rows may become a multiple of the rows of a split tensor, but not
+  // the reverse.
   bool ClaimsX = RowsMade[SX->Rows].Claimed,
        ClaimsY = RowsMade[SY->Rows].Claimed;
   if (ClaimsX != ClaimsY && (ClaimsX ? OfY : OfX) != 1)
@@ -241,8 +241,8 @@ bool DimTable::unify(DimId A, DimId B) {
   // The older size is the root, so that ids depend on the graph alone.
   DimId Root = std::min(A, B), Child = std::max(A, B);
   Entry &Old = Entries[Root], &New = Entries[Child];
-  // A size that follows the rows of a replica can only equal an unknown size or
-  // another size that follows rows.
+  // A size that follows the rows of a replica can only be equal to an unknown
+  // size or another size that follows rows.
   auto FitsRows = [&](const Entry &E, DimId D) {
     return E.Size == Unknown || E.Size == UnknownRows || followsRows(D);
   };
@@ -260,7 +260,7 @@ bool DimTable::unify(DimId A, DimId B) {
       return false;
     if (R.HasSym && C.HasSym && !relate(R.Value, C.Value))
       return false;
-    // The nodes that read the less well known of the two sizes must be visited
+    // Nodes that read the size about which less was known must be visited
     // again.
     bool TellsChild = (R.HasSym && !C.HasSym) ||
                       (R.Number != UnknownSize && C.Number == UnknownSize);
@@ -404,8 +404,8 @@ DimAnalysis::axesOfOne(Endpoint E) const {
   auto Sizes = shape(E);
   if (!Sizes || OwnRows)
     return std::nullopt;
-  // The batch has at least one row for each replica. With several replicas, the
-  // batch axis is therefore not 1 in the single-device step.
+  // The batch has at least one row for each replica. So with several replicas,
+  // the batch size is not 1 in the single-device step.
   auto IsOfRows = [&](DimId D) {
     auto S = Dims.hasSym(D) ? Dims.sym(D) : std::nullopt;
     return replicas() > 1 &&
@@ -430,7 +430,7 @@ bool DimAnalysis::sumsByOneRow(const Graph &G, NodeId Sum,
   if (!X)
     return false;
   auto IsOfRows = [&](DimId D) { return !Dims.isSame(D) && mayBeOneRow(D); };
-  // Axes are those of the longer shape: a product of matrices has two more.
+  // Axes are those of the longer shape. Matrix products have two more axes.
   size_t Rank = 0;
   for (Endpoint E : G.dataInputs(Axes.Node)) {
     auto Sizes = value(E);

@@ -5,26 +5,25 @@
 // Sizes are symbols, not numbers. Each dimension of each tensor, and each
 // element of a small integer tensor, is a size variable. Ops state equalities
 // between these variables. The class of equal variables that holds the batch
-// axis of a split feed is the batch size. So a layer whose width happens to
-// equal the batch size is not mistaken for it, and no constants are compared by
-// number in an export with a static batch size.
+// axis of a split feed is the batch size. So in an export with a static batch
+// size of 32, a layer of width 32 is not mistaken for the batch.
 //
 // A symbolic size is c * b^B * N^R. Here b is the number of rows of one replica
 // and N the number of replicas, so that b * N is the global batch size. A
 // replica may have no rows: b >= 0.
 //
-// Each split tensor has its own b: only an op that requires it shows that two
-// feeds have equally many rows. If an op requires two sizes to be equal, their
-// b become multiples of a common b (DimTable::relate).
+// Each split tensor has a separate b. Two feeds have equally many rows only if
+// an op requires this. If an op requires two sizes to be equal, both b become
+// multiples of a common b (DimTable::relate).
 //
-// Numbers are those of the single-device step, even if a constant was already
-// changed to the size of one replica. A number of the single-device step and
-// one of a replica are never compared.
+// The number of a size is that of the single-device step, even if a constant
+// was already changed to the size of one replica. A number of the single-device
+// step is never compared with a number of one replica.
 //
 // Data-dependent row counts (of Where with a condition on the batch, or of
-// DynamicPartition) are called ragged. Each condition, and each part, has a
-// class of rows. Each replica has another number of rows of the class, possibly
-// none; in sizes of the class, b is that number.
+// DynamicPartition) are called ragged. Each condition of a Where, and each part
+// of a DynamicPartition, has a class of rows. In sizes of the class, b is the
+// number of these rows on one replica. It may be 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,13 +51,13 @@ struct Sym {
   /// known to have equally many rows share it.
   uint16_t Rows = 0;
   /// The class of ragged rows that b counts: 1 + the index of the output that
-  /// determines their number. 0: b counts rows of the batch.
+  /// determines the row count. 0: b counts rows of the batch.
   uint32_t Ragged = 0;
   bool isNumber() const { return B == 0 && R == 0; }
   /// Returns true if the size follows the rows of one replica.
   bool isLocal() const { return B != 0 && R == 0; }
   /// Returns the k for which the size in the single-device step is N^k times
-  /// this one.
+  /// this size.
   int globalPower() const { return B - R; }
   /// Multiplies by \p O. Returns false if a Sym cannot express the product.
   bool multiply(const Sym &O);
@@ -71,8 +70,8 @@ static_assert(sizeof(Sym) == 16);
 
 inline constexpr int64_t UnknownSize = INT64_MIN;
 
-/// Union-find over sizes. An entry has eight bytes, since nearly all sizes are
-/// unknown or small numbers. A side table holds the other sizes.
+/// Union-find over sizes. Nearly all sizes are unknown or small numbers, so an
+/// entry has only eight bytes. A side table holds all other sizes.
 class DimTable {
 public:
   DimId make() {
@@ -121,28 +120,29 @@ public:
   bool hasRagged() const { return AnyRagged; }
   bool isOne(DimId D) const { return number(D) == 1 && !hasSym(D); }
   bool isKnown(DimId D) const { return Entries[find(D)].Size < UnknownRows; }
-  /// Returns true if every replica has the size of the single-device step.
+  /// Returns true if the size is that of the single-device step on all
+  /// replicas.
   bool isSame(DimId D) const;
   bool areSame(llvm::ArrayRef<DimId> Sizes) const {
     return llvm::all_of(Sizes, [&](DimId D) { return isSame(D); });
   }
   /// Makes isSame true for an unknown size.
   void markSame(DimId D);
-  /// Returns true if the size is a multiple of the rows of one replica. The
-  /// factor may be unknown, but all replicas have the same one. So the size in
+  /// Returns true if the size is a multiple of the row count of one replica.
+  /// The factor may be unknown, but is equal on all replicas. So the size in
   /// the single-device step is N times as large.
   bool followsRows(DimId D) const;
   /// Makes followsRows true for an unknown size.
   void markRows(DimId D);
   /// Returns the k for which the size in the single-device step is N^k times
-  /// that of a replica; nothing if k is unknown.
+  /// that on a replica; nothing if k is unknown.
   std::optional<int> globalPower(DimId D) const;
 
-  /// Makes a new b, for the rows of \p Of. A \p Claimed b belongs to no split
-  /// tensor: a constant was changed as if it were a number of a replica's rows.
+  /// Makes a new b, for the rows of \p Of. A \p Claimed b counts the rows of no
+  /// split tensor: only a constant was changed as if it counted rows.
   std::optional<uint16_t> makeRows(Endpoint Of, bool Claimed = false);
   /// Makes two sizes equal, which may relate the rows that they count. Returns
-  /// false if they differ, or if the relation cannot be expressed.
+  /// false if the sizes differ, or if the relation cannot be expressed.
   bool relate(Sym X, Sym Y);
   /// Returns the tensor whose rows \p S counts.
   Endpoint rowsOf(const Sym &S) const { return RowsMade[S.Rows].Of; }
@@ -152,19 +152,19 @@ public:
            !RowsMade[S.Rows].Claimed;
   }
 
-  /// Joins the classes of \p A and \p B, which are equal. Returns false, and
-  /// changes nothing, if their sizes contradict each other.
+  /// Joins the classes of the equal sizes \p A and \p B. Returns false and
+  /// changes nothing if the two are known to differ.
   bool unify(DimId A, DimId B);
-  /// Gives the class of \p D the size \p S. Returns false if \p S contradicts
-  /// the size that is known.
+  /// Assigns the size \p S to the class of \p D. Returns false if the class is
+  /// known to have another size.
   bool assign(DimId D, Sym S);
-  /// Gives the class of \p D a number unless it has one.
+  /// Assigns a number to the class of \p D, unless the class has a number.
   void assignNumber(DimId D, int64_t Number);
 
-  /// Returns the sizes that became better known since the last call. The
-  /// inference is at its fixpoint when no size did.
+  /// Returns the sizes about which more became known since the last call. The
+  /// inference is at its fixpoint when there are none.
   std::vector<DimId> takeChanged() { return std::exchange(Changed, {}); }
-  /// Has the nodes with the size \p D visited again.
+  /// Schedules another visit of the nodes that read or make the size \p D.
   void touch(DimId D) { Changed.push_back(find(D)); }
   /// Returns a flag for each value of Sym::Rows. It is set if the rows were
   /// related to other rows since the last call.
@@ -177,17 +177,18 @@ public:
     const Sym &S = Others[Size & ~Aside].Value;
     return S.B != 0 && S.Ragged == 0 && S.Rows < Of.size() && Of[S.Rows];
   }
-  /// Begins the visit of a node. No other node has read the sizes that it makes
-  /// from now on, so takeChanged() does not report them.
+  /// Begins the visit of a node. No other node has read the sizes that this
+  /// visit makes, so takeChanged() does not report them.
   void beginNode() { Fresh = static_cast<DimId>(Entries.size()); }
   size_t size() const { return Entries.size(); }
   /// Links every size to its root, so that no later query changes the table.
   void flatten();
 
 private:
-  /// Encodings of Entry::Size. A small number is stored plus Zero; any other
-  /// known size as Aside plus its index in Others. UnknownSame is the same on
-  /// all replicas, UnknownRows a multiple of a replica's rows.
+  /// Encodings of Entry::Size. A small number is stored as Zero plus the
+  /// number. Any other known size is stored as Aside plus the index in Others.
+  /// UnknownSame: unknown, but equal on all replicas. UnknownRows: an unknown
+  /// multiple of a replica's rows.
   enum : uint32_t {
     Zero = uint32_t(1) << 30,
     Aside = uint32_t(1) << 31,
@@ -261,17 +262,18 @@ struct DimOptions {
   std::vector<std::pair<Endpoint, unsigned>> Suppose;
   /// N, if constants hold the numbers of one replica.
   unsigned Replicas = 1;
-  /// Nodes of the op Where that select among the rows of all replicas, and of
-  /// DynamicPartition that send the rows of all replicas to parts.
+  /// Where nodes that select among the rows of all replicas, and
+  /// DynamicPartition nodes that send the rows of all replicas to parts.
   std::vector<NodeId> Whole;
-  /// Nodes, in node order, whose integer might be a size, but is not the global
-  /// value on every replica.
+  /// Nodes, in node order, whose integer output might be a size, but is not the
+  /// global value on every replica.
   std::vector<NodeId> Differing;
-  /// Nodes whose output has the sizes of the given earlier tensor, whatever
-  /// their op says.
+  /// Pairs of a node and an earlier tensor with the sizes of the node's output.
+  /// They replace the sizes that the rule of the op would infer.
   std::vector<std::pair<NodeId, Endpoint>> Like;
-  /// Nodes, in node order, whose statements about sizes are ignored: otherwise
-  /// nodes would rely on them that run where these nodes do not (SizeUses).
+  /// Nodes, in node order, whose statements about sizes are ignored. Otherwise
+  /// a node that also runs if these nodes do not, as outside of a branch, would
+  /// rely on the statements (SizeUses).
   std::vector<NodeId> Denied;
 };
 
@@ -323,12 +325,12 @@ public:
   bool mayBeOneRow(DimId D) const;
   /// Returns true if node \p Sum may add up all rows only because a replica has
   /// a single row. BroadcastGradientArgs computes \p Axes from the sizes of one
-  /// replica, and takes the axis of the single row for a broadcast axis.
+  /// replica, and mistakes an axis with a single row for a broadcast axis.
   bool sumsByOneRow(const Graph &G, NodeId Sum, Endpoint Axes) const;
   /// Returns true if node \p N (BroadcastGradientArgs) names more axes on a
-  /// replica with a single row than on one with more rows. Sums are right all
-  /// the same, as a sum along an axis of size 1 changes nothing. The lists of
-  /// axes differ, though.
+  /// replica with a single row than on one with more rows. The lists of axes
+  /// then differ between replicas. The sums along these axes are still right,
+  /// because a sum along an axis of size 1 changes nothing.
   bool hasAxesOfOneRow(const Graph &G, NodeId N) const;
   /// Returns true if the replicas may have different numbers of rows along axis
   /// \p Axis of \p E, which is split.
@@ -343,31 +345,31 @@ public:
     NodeId Node;
     DimId A;
     DimId B;
-    /// The action of the node that A, a replica's number of rows, does not
-    /// allow (B is A then); or null.
+    /// The action of the node that fails for A, the row count of one replica (B
+    /// is A then); or null.
     const char *Why = nullptr;
   };
   llvm::ArrayRef<Conflict> conflicts() const { return Conflicts; }
   std::string describe(DimId D) const;
-  /// Returns the nodes whose integer is taken to be a size of the single-device
-  /// step. That is right if every replica has the global value.
+  /// Returns the nodes whose integer output is assumed to be a size of the
+  /// single-device step. This is right if every replica has the global value.
   llvm::ArrayRef<NodeId> shared() const { return Shared; }
-  /// Returns the feeds of one integer that was found to be a number of rows. A
-  /// user feeds the number of rows of all replicas.
+  /// Returns the feeds of a single integer that proved to be a number of rows.
+  /// The user feeds the number of rows of all replicas.
   llvm::ArrayRef<NodeId> fedRows() const { return FedRows; }
-  /// Returns the nodes whose integer is not the global value on every replica
-  /// (DimOptions::Differing).
+  /// Returns the nodes whose integer output is not the global value on every
+  /// replica (DimOptions::Differing).
   llvm::ArrayRef<NodeId> differing() const { return Options.Differing; }
   /// Returns the node that determines the number of rows of class \p Ragged.
   NodeId counterOf(uint32_t Ragged) const;
 
-  /// Returns true if \p N must find, or send, rows among those of all replicas.
+  /// Returns true if \p N must select or partition the rows of all replicas.
   bool isOfAllRows(NodeId N) const {
     return llvm::is_contained(Options.Whole, N);
   }
 
-  /// Gives new nodes the shape of their first input, as inserted nodes keep
-  /// shapes. Gathers do not: their shape is unknown.
+  /// Gives each inserted node the shape of its first input. Only the shape of a
+  /// gather is unknown, because a gather changes it.
   void extend();
 
   unsigned numOutputs(NodeId N) const {
@@ -395,8 +397,8 @@ private:
       return std::nullopt;
     return llvm::ArrayRef<DimId>(Pool.data() + R.First, R.Count);
   }
-  /// Returns, for each index into Pool, the number of sizes before it that
-  /// \p Is accepts.
+  /// Returns, for each index into Pool, how many sizes before that index \p Is
+  /// accepts.
   template <typename Fn> std::vector<uint32_t> countInPool(Fn Is) const {
     std::vector<uint32_t> Before(Pool.size() + 1);
     for (size_t I = 0; I < Pool.size(); ++I)
@@ -420,8 +422,8 @@ private:
   bool OwnRows = false; ///< Set if replicas read batches of their own.
 };
 
-/// Returns the number of elements of \p E if the graph declares it and all
-/// replicas have as many.
+/// Returns the number of elements of \p E if the graph declares this number and
+/// it is equal on all replicas.
 std::optional<int64_t> staticElements(const DimAnalysis &Dims, Endpoint E);
 
 } // namespace graft

@@ -15,11 +15,11 @@ using namespace llvm;
 
 namespace graft {
 
-/// The depth, in ops, to which two conditions are compared.
+/// The depth, in ops, up to which two conditions are compared.
 static constexpr unsigned MaxDepth = 6;
 
-/// Returns true if the value of \p E may differ between two reads: a variable
-/// may have been written in between.
+/// Returns true if the value of \p E may differ between two reads, because a
+/// variable may be written between them.
 static bool changes(const Graph &G, Endpoint E) {
   const OpDef *Def = G.opDef(E.Node);
   return isVariableOp(G.opName(E.Node)) ||
@@ -28,15 +28,14 @@ static bool changes(const Graph &G, Endpoint E) {
           }));
 }
 
-/// Returns true if \p N is a function of its operands: a second node with the
-/// same op and operands has the same value.
+/// Returns true if the value of \p N depends only on the op and the operands.
 static bool isFunction(const Graph &G, NodeId N) {
   const OpDef *Def = G.opDef(N);
   return Def && !Def->isStateful() && G.opName(N) != op::Merge &&
          none_of(G.dataInputs(N), [&](Endpoint E) { return changes(G, E); });
 }
 
-/// Returns the tensor that \p E is a reshape or an Identity of, else \p E.
+/// Returns the tensor of which \p E is a reshape or an Identity; else \p E.
 static Endpoint withoutShape(const Graph &G, Endpoint E) {
   for (;;) {
     bool Keeps = StringSwitch<bool>(G.opName(E.Node))

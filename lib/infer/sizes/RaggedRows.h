@@ -4,9 +4,9 @@
 //
 // The values of a condition determine how many rows Where selects on each
 // replica. Two Where nodes select equally many rows if their conditions have
-// the same value. This is common: graphs repeat a mask for each tensor to which
-// they apply it. Likewise, two DynamicPartition nodes with the same partitions
-// send equally many rows to a part.
+// the same value. This is common: a graph computes the same mask again for each
+// tensor that it masks. Likewise, two DynamicPartition nodes with the same
+// partitions send equally many rows to a part.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +23,8 @@ namespace graft {
 class RaggedRows {
 public:
   /// Returns the first node of earlier calls that counts as many rows as \p N,
-  /// a Where or a DynamicPartition; else \p N. Input \p By, which determines
-  /// the count, is computed in the same way from the same tensors for both.
+  /// a Where or a DynamicPartition; else \p N. Input \p By determines the row
+  /// count. Both nodes compute it in the same way from the same tensors.
   NodeId firstLike(const Graph &G, NodeId N, unsigned By);
 
 private:
@@ -34,9 +34,9 @@ private:
   llvm::DenseMap<uint64_t, llvm::SmallVector<NodeId, 2>> First;
 };
 
-/// Returns true if a replica that has rows of the batch may have none of
-/// \p Rows, which are counted by values. Each row that SparseFillEmptyRows
-/// fills has at least one.
+/// Returns true if the data-dependent row count \p Rows may be 0 on a replica
+/// that has rows of the batch. After SparseFillEmptyRows it is not 0, because
+/// each row has at least one element.
 bool mayBeNone(const Graph &G, const DimAnalysis &Dims, DimId Rows);
 
 } // namespace graft

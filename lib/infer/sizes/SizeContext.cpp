@@ -37,7 +37,7 @@ std::optional<int64_t> SizeContext::num(unsigned I) const {
   return V->front();
 }
 
-/// Returns a run that holds \p List, which may be part of another one.
+/// Returns a run that holds \p List, which may be a part of an existing run.
 DimRun SizeContext::store(ArrayRef<DimId> List) {
   DimRun Run;
   Run.Known = true;
@@ -54,8 +54,8 @@ DimRun SizeContext::store(ArrayRef<DimId> List) {
   return Run;
 }
 
-/// Returns the pairs of operand sizes whose equality is a fact that another op
-/// states, and no definition.
+/// Returns the pairs of operand sizes that are equal by a fact that another op
+/// states, and not by definition.
 ArrayRef<std::pair<DimId, DimId>> SizeContext::meetings() {
   if (MeetingsOf == N)
     return Meetings;
@@ -63,7 +63,7 @@ ArrayRef<std::pair<DimId, DimId>> SizeContext::meetings() {
   Meetings.clear();
   if (A.Origins.facts().empty())
     return Meetings;
-  // A fact that the node states itself holds wherever its result exists.
+  // A fact that the node states holds wherever the result of the node exists.
   using Origin = SizeOrigins::Origin;
   std::optional<std::set<std::pair<Origin, Origin>>> Own;
   auto IsOwn = [&](Origin X, Origin Y) {
@@ -75,8 +75,8 @@ ArrayRef<std::pair<DimId, DimId>> SizeContext::meetings() {
     return Own->count(std::minmax(X, Y)) != 0;
   };
   // By class: the first size of an operand. A definition may join sizes of
-  // different classes, such as rows and three times as many, so a size is known
-  // by its origin and its class.
+  // different classes, such as b and 3 * b, so a size is identified by its
+  // origin and its class.
   using Class = std::pair<uint64_t, uint64_t>;
   auto ClassOf = [&](DimId D) -> Class {
     auto S = Table.sym(D);
@@ -109,8 +109,8 @@ ArrayRef<std::pair<DimId, DimId>> SizeContext::meetings() {
 }
 
 /// Returns \p List with a new size in place of each size that is equal to
-/// another operand's size only by facts. The result has the size of either
-/// operand only where the facts hold, so its size needs its own origin.
+/// another operand's size only by facts. The result has both sizes only where
+/// the facts hold, so its size needs a new origin.
 DimList SizeContext::detached(unsigned Slot, ArrayRef<DimId> List) {
   DimList Result(List.begin(), List.end());
   auto Met = meetings();
@@ -161,8 +161,8 @@ void SizeContext::setShape(unsigned Port, ArrayRef<DimId> Said) {
   for (auto [Old, New] : zip(Known, Said)) {
     if (A.Origins.root(Old) == A.Origins.root(New))
       continue;
-    // Sizes of different origins that are in one class already are equal by a
-    // fact, which is no definition.
+    // Sizes of different origins in the same class are equal by a fact, not by
+    // definition.
     if (Table.find(Old) != Table.find(New))
       same(Old, New);
   }
@@ -176,7 +176,7 @@ void SizeContext::setValue(unsigned Port, ArrayRef<DimId> Elements) {
     Own = detached(DetachedSlot * 2 + Port * MaxElements, Elements);
     Elements = Own;
   }
-  // A later round knows more, so its value replaces an earlier one.
+  // A later round knows more, so the value of an earlier round is replaced.
   DimRun &Mine = A.Values[A.outputIndex({N, Port})];
   if (Mine.Known && *A.list(Mine) == Elements)
     return;
@@ -246,8 +246,8 @@ void SizeContext::splitRows(DimId Rows, unsigned Slot, Endpoint Of, bool Own) {
     Table.assign(Rows, *S);
     A.Origins.define(Rows, *S);
   }
-  // The ratio of the numbers of rows of two tensors in the single-device step
-  // is also that of their rows on a replica.
+  // Two tensors have the same ratio of row counts on a replica as in the
+  // single-device step.
   auto S = Table.sym(Rows);
   int64_t Number = Table.number(Rows);
   if (!S || Number <= 0 || !A.Origins.isFixed(Rows))
@@ -274,14 +274,14 @@ void SizeContext::defineRelated(DimId X, const Sym &Times, DimId Y,
     return;
   SizeOrigins &O = A.Origins;
   O.joinRows(O.of(X), O.of(Y));
-  // If the table made new rows of which both are multiples, they join as well.
+  // If the table made new rows of which both are multiples, join these as well.
   if (auto Its = Table.sym(Y); Its && Table.numRows() != Before)
     O.joinRows(O.of(Y), O.originOf(*Its));
 }
 
 DimId SizeContext::changedNumber(unsigned Slot, int64_t Was, int64_t Now) {
   DimId D = bareSlot(Slot);
-  // A number that is not known here is the same on all replicas, too.
+  // An unknown number is also the same on all replicas.
   if (Was == UnknownSize)
     Table.markSame(D);
   assignNumber(D, Was);
@@ -328,8 +328,8 @@ DimId SizeContext::total(unsigned Slot, ArrayRef<DimId> Parts) {
     Sum.Rows = S->Rows;
     Sum.Ragged = S->Ragged;
   }
-  // The sum of multiples of the same rows is a multiple of them. The sum of
-  // rows of different feeds is a new number of rows.
+  // The sum of multiples of the same rows is a multiple of these rows. The sum
+  // of rows of different feeds is a new row count.
   if (OneRows)
     assign(D, Sum);
   else if (Sum.B != 1 || Sum.Ragged != 0)
@@ -397,8 +397,8 @@ void SizeContext::unifyProducts(DimId D, ArrayRef<DimId> Of) {
   A.Origins.derive(It->second.Size, D, Factors);
 }
 
-/// Drops the common factors of two equal products: the rests are equal, too.
-/// Example: an op that requires equal steps * rows requires equal steps.
+/// Unifies what remains of two equal products without their common factors.
+/// Example: if s * b and t * b are equal, s and t are equal.
 void SizeContext::cancelFactors() {
   auto IsPositive = [&](DimId D) {
     auto S = Table.sym(D);
@@ -481,7 +481,8 @@ DimList SizeContext::factorsOf(ArrayRef<DimId> List) const {
   return Result;
 }
 
-/// Returns the factors of \p X without those of \p Y, if \p X has all of them.
+/// Returns the factors of \p X without those of \p Y; none if one is missing in
+/// X.
 std::optional<DimList> SizeContext::factorsLeft(unsigned Slot, DimId X,
                                                 DimId Y) {
   DimList Left = factorsOf(X);
@@ -497,7 +498,7 @@ std::optional<DimList> SizeContext::factorsLeft(unsigned Slot, DimId X,
   }
   if (By == 1)
     return Left;
-  // Numbers count by their product: 5 * 7 has the factor 35.
+  // Numbers are combined to their product: 5 * 7 has the factor 35.
   int64_t Number = 1;
   for (DimId D : Left)
     if (int64_t Factor = plainNumber(D);
@@ -578,8 +579,8 @@ DimId SizeContext::quotient(unsigned Slot, DimId X, DimId Y) {
 }
 
 /// Reports two sizes that must be equal and are not. Does not report ragged
-/// sizes: they may differ on each replica although their sums over all replicas
-/// are equal, which the replication types handle.
+/// sizes: they may differ on a replica although their sums over all replicas
+/// are equal. The replication types handle this case.
 void SizeContext::conflict(DimId X, DimId Y) {
   if ((Table.hasSym(X) || Table.hasSym(Y)) && !Table.isRagged(X) &&
       !Table.isRagged(Y))
@@ -601,8 +602,8 @@ bool SizeContext::sizesFrom(StringRef Key, DimList &List) {
   auto Shape = G.shapeAttr(N, Key);
   if (!Shape || Shape->UnknownRank)
     return false;
-  // If the attribute was changed to the sizes of one replica, OriginalAttr has
-  // the sizes of the input, which count.
+  // If the attribute was changed to the sizes of one replica, use the sizes of
+  // the input graph in OriginalAttr.
   auto Bytes = G.attr(N, OriginalAttr);
   auto Field = Bytes ? bytesField(*Bytes, AttrShape) : std::nullopt;
   ShapeValue Was = Field ? parseShape(*Field) : *Shape;
@@ -616,7 +617,7 @@ bool SizeContext::sizesFrom(StringRef Key, DimList &List) {
   return true;
 }
 
-/// Returns true if the node defines \p D, or was inserted.
+/// Returns true if the node defines \p D or is an inserted node.
 bool SizeContext::defines(DimId D) const {
   return A.Origins.owner(D) == N || G.node(N).Kind != Inserted::No;
 }
@@ -625,8 +626,8 @@ bool SizeContext::unify(DimId X, DimId Y) {
   SizeOrigins &O = A.Origins;
   if (O.root(X) == O.root(Y))
     return true;
-  // The equality of two numbers of the graph holds whether the node runs or
-  // not.
+  // The equality of two numbers of the graph holds even if the node does not
+  // run.
   bool IsDefinition =
       G.node(N).Kind != Inserted::No || (O.isFixed(X) && O.isFixed(Y)) ||
       (O.isOpen(X) && defines(X)) || (O.isOpen(Y) && defines(Y));
@@ -650,8 +651,8 @@ bool SizeContext::unify(DimId X, DimId Y) {
   return true;
 }
 
-/// Returns an operand's size whose definition gives it the rows of \p S. If
-/// only a fact does, returns that open size.
+/// Returns an operand's size that counts the rows of \p S by definition. If
+/// there is only a size that does so by a fact, returns that open size.
 std::optional<DimId> SizeContext::originalOf(const Sym &S) const {
   const SizeOrigins &O = A.Origins;
   if (O.facts().empty() || S.isNumber() || S.Ragged != 0)
@@ -696,8 +697,8 @@ bool SizeContext::assign(DimId D, Sym S, std::optional<DimId> From) {
   return true;
 }
 
-/// Adds the equalities to \p Because from which the number of \p D follows, if
-/// its definition does not determine the number.
+/// Adds to \p Because the equalities that imply the number of \p D. Adds none
+/// if the definition of \p D determines the number.
 void SizeContext::addReasons(DimId D, Reasons &Because) const {
   int64_t Number = Table.number(D);
   if (Number == UnknownSize || A.Origins.isFixed(D))
@@ -713,8 +714,8 @@ void SizeContext::addReasons(DimId D, Reasons &Because) const {
     Add(std::pair(SizeOrigins::ofSize(D), SizeOrigins::number(Number)));
 }
 
-/// Returns the reasons of a number that the node computes from the numbers of
-/// its operands.
+/// Returns the equalities that imply the numbers of the operands, and so a
+/// number that the node computes from these.
 SizeContext::Reasons SizeContext::reasonsOfNumbers() const {
   Reasons Because;
   if (A.Origins.facts().empty())
@@ -809,7 +810,7 @@ std::optional<DimId> SizeContext::sizeAfter(DimId Whole, DimId First) const {
 }
 
 /// Returns the size of a dimension of an element-wise result. Does not unify
-/// \p X and \p Y if one may be 1 at run time, since it is broadcast then.
+/// \p X and \p Y if one may be 1 at run time: an axis of size 1 is broadcast.
 DimId SizeContext::broadcast(DimId X, DimId Y) {
   if (Table.isOne(X))
     return Y;
@@ -823,7 +824,7 @@ DimId SizeContext::broadcast(DimId X, DimId Y) {
   if (Table.find(X) == Table.find(Y))
     return X;
   // The result of two unknown sizes is the same on all replicas only if both
-  // are.
+  // operands are.
   if (!KnowsX && !KnowsY)
     return Table.isSame(X) ? Y : X;
   return KnowsX ? X : Y;
@@ -870,8 +871,8 @@ void SizeContext::setShared() {
   setValue(0, Value);
 }
 
-/// Returns true if a node in a loop makes \p D and its number may differ
-/// between iterations.
+/// Returns true if a node in a loop makes \p D, and \p D may differ between
+/// iterations.
 bool SizeContext::isOfOneTurn(DimId D) const {
   auto Is = A.Origins.of(D).Is;
   NodeId Owner = A.Origins.owner(D);
@@ -927,8 +928,8 @@ std::optional<DimList> SizeContext::element(NodeId Handle) {
 }
 
 /// Handles an assignment of a value of shape \p Value to a variable whose shape
-/// \p Var may differ. A resource variable keeps the sizes that it declares. An
-/// undeclared size is that of the last assigned value.
+/// \p Var may differ. A resource variable keeps the sizes that it declares. For
+/// an undeclared size, it has the size of the last assigned value.
 void SizeContext::reshapeVariable(ArrayRef<DimId> Var, ArrayRef<DimId> Value,
                                   bool IsReference) {
   NodeId Of = Inputs[0].Node;

@@ -29,8 +29,7 @@ using Dims = std::optional<llvm::ArrayRef<DimId>>;
 
 /// The view of a node for the rules of sizes (OpRule::Sizes) and small integers
 /// (OpRule::Values). A rule may run any number of times. A size that a node
-/// makes is kept by node and slot, so that a later round refines it and does
-/// not make another.
+/// makes is kept by node and slot, so that a later round refines the same size.
 class SizeContext : public NodeView {
 public:
   const DimAnalysis &Known; ///< The results so far.
@@ -62,11 +61,11 @@ public:
     return I < Inputs.size() && !A.isMatrix(Inputs[I]) ? A.value(Inputs[I])
                                                        : std::nullopt;
   }
-  /// Like val, also for a matrix, row by row.
+  /// Like val(), but also returns the elements of a matrix, row by row.
   Dims elements(unsigned I) const {
     return I < Inputs.size() ? A.value(Inputs[I]) : std::nullopt;
   }
-  /// Returns the elements as numbers. num() returns the only element.
+  /// Returns the elements of operand \p I as numbers; num(), its only element.
   std::optional<llvm::SmallVector<int64_t, 4>> nums(unsigned I) const {
     return I < Inputs.size() ? A.numbers(Inputs[I]) : std::nullopt;
   }
@@ -97,16 +96,17 @@ public:
   //===--------------------------------------------------------------------===//
 
   void setShape(unsigned Port, llvm::ArrayRef<DimId> List);
-  /// Like setShape, for the run of another tensor, which both then share.
+  /// Like setShape(), but shares the run of another tensor.
   void passShape(unsigned Port, DimRun Run);
   void setValue(unsigned Port, llvm::ArrayRef<DimId> Elements);
-  /// Records if the node, a constant, is all zeros.
+  /// Records whether the node, a constant, holds only zeros.
   void setZero(bool IsZero) { A.ZeroConsts[N] = IsZero; }
 
   /// States that \p X and \p Y are equal. Reports a conflict if they cannot be.
   void same(DimId X, DimId Y);
   /// Like same(), for an equality that follows from the numbers of the sizes
-  /// \p Of. The node does not state such a number if a fact gives it.
+  /// \p Of. If facts imply such a number, the equality is derived from the
+  /// facts.
   void sameByNumber(DimId X, DimId Y, llvm::ArrayRef<DimId> Of);
   /// States that \p X and \p Y are equal. Returns false, without a report, if
   /// they cannot be.
@@ -116,12 +116,12 @@ public:
   /// counts, by default a size of an operand.
   bool assign(DimId D, Sym S, std::optional<DimId> From = std::nullopt);
   void assignNumber(DimId D, int64_t Number);
-  /// Relates the rows of \p X and \p Y so that the two are equal.
+  /// Makes \p X and \p Y equal by relating the rows that they count.
   void relate(const Sym &X, const Sym &Y);
   void sameShapes(llvm::ArrayRef<DimId> X, llvm::ArrayRef<DimId> Y);
   /// States that the op requires \p X and \p Y, numbers of rows, to be equal.
-  /// Does nothing if one is unknown: it may count the rows of all replicas
-  /// while the other one counts those of a single replica.
+  /// Does nothing if one of them is unknown: it may count the rows of all
+  /// replicas, and the other the rows of a single replica.
   void sameRows(DimId X, DimId Y);
   /// Calls sameRows() for each of the first \p Count axes that both shapes
   /// have.
@@ -133,17 +133,17 @@ public:
 
   /// Reports that two sizes that must be equal are not.
   void report(DimId X, DimId Y) { A.Conflicts.push_back({N, X, Y}); }
-  /// Unless \p Holds, reports that TensorFlow would not load the graph, because
-  /// \p Size follows the rows of one replica.
+  /// Reports, if \p Holds is false, that TensorFlow would not load the graph,
+  /// because \p Size follows the rows of one replica.
   void require(bool Holds, DimId Size, const char *Why);
 
   //===--------------------------------------------------------------------===//
   // Sizes that the node makes
   //===--------------------------------------------------------------------===//
 
-  /// The first slot of results that no Sym can express. These slots are apart
-  /// from those of numbers, because an operand may turn out to be a batch size
-  /// in a later round.
+  /// The first slot of results that no Sym can express. Numbers have other
+  /// slots, because a later round may find that an operand is a batch size and
+  /// the result is no number.
   static constexpr unsigned OpaqueSlot = 0x4000;
   /// The first slot of numbers that remain when a quotient is split into
   /// factors.
@@ -165,14 +165,14 @@ public:
   /// are, and unknown otherwise.
   DimId slotFrom(unsigned Slot, llvm::ArrayRef<DimId> From);
   DimId number(unsigned Slot, int64_t Value);
-  /// Returns a size that is \p Was in the input and \p Now in the program. If
-  /// \p Was is N times \p Now, it follows the batch.
+  /// Returns a size that is \p Was in the input graph and \p Now in the
+  /// program. The size follows the batch if \p Was is N times \p Now.
   DimId changedNumber(unsigned Slot, int64_t Was, int64_t Now);
   DimId product(unsigned Slot, DimId X, DimId Y);
   DimId quotient(unsigned Slot, DimId X, DimId Y);
   /// Records that size \p D is the greater of \p Rows and 1. A quotient by \p D
-  /// is then treated as a quotient by \p Rows. Without rows it is 0 on every
-  /// replica, and no tensor of that size has elements.
+  /// is then treated as a quotient by \p Rows. On a replica without rows the
+  /// quotient is 0, and a tensor of that size has no elements.
   void isOrOne(DimId D, DimId Rows) { OrOne[Table.find(D)] = Rows; }
   /// Records that \p Sizes are lengths of axes, so that they are not negative.
   void areLengths(llvm::ArrayRef<DimId> Sizes) {
@@ -195,9 +195,9 @@ public:
   /// Returns the size of an element-wise result of operands with the sizes
   /// \p X and \p Y.
   DimId broadcast(DimId X, DimId Y);
-  /// Reads the sizes of the single-device step from attribute \p Key of the
-  /// node, an input of the graph or its place in the program. Returns false if
-  /// the node has no such attribute.
+  /// Reads the sizes of the single-device step from the shape in attribute
+  /// \p Key of the node. Returns false if there is no such attribute or its
+  /// rank is unknown.
   bool sizesFrom(llvm::StringRef Key, DimList &List);
 
   //===--------------------------------------------------------------------===//
@@ -207,30 +207,31 @@ public:
   /// Makes a symbol for a number of rows that the node defines.
   std::optional<Sym> rowsAt(unsigned Slot, Endpoint Of, bool Claimed = false);
   /// States that \p Rows is the number of rows of \p Of on one replica. With
-  /// \p Own each replica reads its own batch, else \p Of is split.
+  /// \p Own, each replica reads a separate batch. Otherwise \p Of is split.
   void splitRows(DimId Rows, unsigned Slot, Endpoint Of, bool Own);
-  /// Records that each replica reads its own batch.
+  /// Records that each replica reads a separate batch.
   void setOwnRows() { A.OwnRows = true; }
   bool hasOwnRows() const { return A.OwnRows; }
   /// Records the user's statement that all \p Rows with the same number
   /// \p Batch are equal.
   void sayRows(int64_t Batch, DimId Rows);
   /// Returns true if an output of the node is supposed to be split
-  /// (DimOptions::Suppose), so that the node is no feed that is read whole.
+  /// (DimOptions::Suppose). Then it is no feed that each replica reads whole.
   bool isSupposed() const { return Supposed.count(N) != 0; }
-  /// Returns true if the node, which has a data-dependent row count and reads
-  /// the shape \p X, may count the rows of each replica.
+  /// Returns true if each replica may count local rows at the node, which has a
+  /// data-dependent row count and an operand of shape \p X.
   bool countsLocally(llvm::ArrayRef<DimId> X) const;
   /// Returns the first node with the same data-dependent row count
   /// (RaggedRows::firstLike).
   NodeId firstLike(unsigned By) { return Selected.firstLike(G, N, By); }
-  /// Gives \p Rows the class of the ragged rows that \p By counts.
+  /// Assigns to \p Rows the class of ragged rows that output \p By counts.
   void countRows(DimId Rows, Endpoint By);
-  /// Records that \p Whole is the sum of \p First and, after it, \p Rest.
+  /// Records that \p Whole is the sum of \p First and \p Rest, in this order.
   void join(DimId Whole, DimId First, DimId Rest) {
     Joined[Table.find(Whole)] = {First, Rest};
   }
-  /// Returns the rest of \p Whole after \p First if \p First is its first part.
+  /// Returns the rest of \p Whole after \p First, if join() recorded \p First
+  /// as the first part.
   std::optional<DimId> sizeAfter(DimId Whole, DimId First) const;
 
   //===--------------------------------------------------------------------===//
@@ -247,27 +248,27 @@ public:
     return Variant->count({Of, Axis}) != 0;
   }
   /// Records that the node is a feed of an integer that may be a size, with the
-  /// value \p Value, unless the integer proved to be a number of rows
-  /// (isVariant).
+  /// value \p Value. A rule does not call this for an integer that proved to be
+  /// a number of rows (isVariant).
   void setFed(DimId Value) {
     if (FirstRound)
       Fed.push_back(N);
     setValue(0, Value);
   }
 
-  /// Supposes that the integer of the node is a size of the single-device step,
-  /// such as the greatest of lengths. The types show later if all replicas have
-  /// that size (TypeAnalysis::differing).
+  /// Supposes that the integer output of the node is a size of the
+  /// single-device step, such as a greatest length. The types show later
+  /// whether all replicas have that size (TypeAnalysis::differing).
   void setShared();
 
   /// The reason why a reader of an array or a stack may use the size of a
-  /// writer. Declared: the array declares the size of its elements; Turns: an
-  /// iteration of a loop pops the element that it pushed; None: there is none.
+  /// writer. Declared: the array declares the size of its elements. Turns: an
+  /// iteration of a loop pops the element that it pushed. None: no reason.
   enum class Sharing : uint8_t { Declared, Turns, None };
   /// States that an element of \p Handle, an array or stack, has the shape
-  /// \p List. Other elements have the same shape if the array declares it, or
-  /// if it follows from the definitions of their sizes. Otherwise an axis has
-  /// another size for each reader.
+  /// \p List. Other elements have the same shape if the array declares this
+  /// shape, or if their sizes have the same definitions. An axis without such a
+  /// reason gets a fresh size variable at each reader.
   void setElement(NodeId Handle, llvm::ArrayRef<DimId> List, Sharing By);
   /// Returns the shape of an element that the node reads from \p Handle.
   std::optional<DimList> element(NodeId Handle);
@@ -306,7 +307,7 @@ protected:
 
   DimAnalysis &A;
   /// The node and the slot of a size. Sizes that the first visit of a node
-  /// makes have consecutive ids; Later finds those of later visits.
+  /// makes have consecutive ids. Later maps the sizes of later visits.
   struct Maker {
     NodeId Node;
     uint32_t Slot;
@@ -329,19 +330,19 @@ protected:
   /// By array or stack.
   llvm::DenseMap<NodeId, DimRun> HeldValues;
 
-  /// By sum of two parts (join): the parts. One of them at least is no number.
+  /// By sum of two parts (join): the parts, at most one of which is a number.
   llvm::DenseMap<DimId, std::pair<DimId, DimId>> Joined;
   /// By unknown size: the sizes whose product it is.
   llvm::DenseMap<DimId, DimList> Factors;
   llvm::DenseMap<DimId, DimId> OrOne; ///< See isOrOne.
-  /// A product, in Products by its sorted factors. Factors that are known to be
-  /// equal are one in the key.
+  /// A product. Its key in Products is the sorted list of factors, in which
+  /// equal sizes have the same id.
   struct Product {
     DimId Size;
     DimList Of; ///< The factors as they were found.
   };
   std::map<DimList, Product> Products;
-  /// By size whose number follows from facts: these facts.
+  /// By size with a number that follows from facts: these facts.
   llvm::DenseMap<DimId, Reasons> NumberReasons;
   /// Pairs of sizes that are equal by their numbers (sameByNumber).
   llvm::DenseSet<std::pair<DimId, DimId>> ByNumber;
@@ -359,8 +360,8 @@ protected:
       Supposed;
   /// By node and slot: the rows that the node makes.
   llvm::DenseMap<uint64_t, uint16_t> RowsMade;
-  /// The first rows with a known number, and this number: of split tensors, and
-  /// of tensors that each replica reads as its own.
+  /// The first row count with a known number, as (number, size): [0] of split
+  /// tensors, [1] of tensors that each replica reads separately.
   std::pair<int64_t, DimId> Numbered[2];
   /// By the number of sayRows(): the first rows with it.
   std::map<int64_t, DimId> RowsBySaying;

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The outputs of a graph, and the rounds of rules over its nodes.
+// Numbers the outputs of a graph, and runs rounds of rules over its nodes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,9 +20,9 @@ using namespace llvm;
 
 namespace graft {
 
-/// Applies the rules of every node until nothing changes. Rounds after the
-/// first visit only nodes that read or made a size that became better known,
-/// and nodes whose rule compares sizes (trait::ComparesSizes).
+/// Applies the rules of every node until nothing changes. Later rounds visit
+/// only nodes whose rule compares sizes (trait::ComparesSizes), and nodes that
+/// read or make a size about which more became known.
 class SizeInference : public SizeContext {
 public:
   SizeInference(DimAnalysis &A, ArrayRef<NodeId> Order, const LoopInfo *Loops);
@@ -52,8 +52,8 @@ private:
 DimAnalysis::DimAnalysis(const Graph &G, ArrayRef<NodeId> Order,
                          DimOptions Options)
     : G(G), Options(std::move(Options)) {
-  // The number of outputs of a node: the op's if it is fixed, else the number
-  // that the node's attributes give, else the number of outputs in use.
+  // The number of outputs of a node: that of the op if fixed, else that in the
+  // attributes of the node, else the number of outputs in use.
   std::vector<int> Fixed(G.numOps(), -1);
   for (uint32_t Op = 0; Op < G.numOps(); ++Op)
     if (const OpDef *Def = G.opDefOf(Op);
@@ -83,12 +83,11 @@ DimAnalysis::DimAnalysis(const Graph &G, ArrayRef<NodeId> Order,
   for (NodeId N = 0; N < G.size(); ++N)
     FirstOutput[N + 1] += FirstOutput[N];
   // The inference supposes that sizes are the same in every iteration of a
-  // loop, and that fed integers are sizes. If one of these suppositions is
-  // wrong, the inference starts again without it, as conclusions cannot be
-  // taken back.
+  // loop, and that fed integers are sizes. If a supposition is wrong, the
+  // inference starts again without it, because conclusions cannot be retracted.
   std::unique_ptr<LoopInfo> Loops = LoopInfo::find(G, Order);
   SizeContext::VariantDims Variant;
-  // Each turn finds one more axis of a loop variable.
+  // Each turn finds at least one more variant axis of a loop variable.
   TurnLimit Limit("sizes that change in a loop",
                   16 + 256 * uint64_t(totalOutputs()));
   for (;;) {
@@ -133,9 +132,9 @@ void SizeInference::run(const VariantDims &V) {
   Variant = &V;
   walkAttrs(G, Order, [&](NodeId Node) { visit(Node); });
   FirstRound = false;
-  // Ordinary graphs need one or two rounds. Each round learns more of a size:
-  // that it is the same on all replicas, its number or symbol, or a size that
-  // it equals. Only a round over all nodes gives the final conflicts.
+  // Most graphs need one or two rounds. A round may find that a size is the
+  // same on all replicas, its number or symbol, or an equal size. Only a round
+  // over all nodes finds the final conflicts.
   TurnLimit Limit("sizes", 16 + 4 * uint64_t(Table.size()));
   for (unsigned Round = 1;; ++Round) {
     bool Whole = Round > 4 || !A.Conflicts.empty();
@@ -149,7 +148,7 @@ void SizeInference::run(const VariantDims &V) {
       auto It = find_if(Order, [&](NodeId Node) { return Due[Node]; });
       return It == Order.end() ? std::string() : G.name(*It).str();
     });
-    // Dead nodes are not in Order, so that they would be due forever.
+    // Dead nodes are not in Order, so they would stay due forever.
     if (Whole)
       for (NodeId Node : Order)
         Due[Node] = true;
@@ -171,8 +170,8 @@ void SizeInference::markUsers(NodeId Node) {
       Due[Its] = true;
 }
 
-/// Marks the nodes whose rules may learn from a change of \p Changed, or of the
-/// rows \p Moved.
+/// Marks the nodes whose rules may infer more because of a change of the sizes
+/// \p Changed or of the rows \p Moved.
 void SizeInference::markDue(ArrayRef<DimId> Changed,
                             const std::vector<bool> &Moved) {
   std::vector<bool> IsChanged(Table.size());
@@ -242,12 +241,12 @@ void SizeInference::visit(NodeId Node) {
       for (auto [Port, Axis] : It->second)
         if (Dims X = A.shape({N, Port}); X && Axis < X->size())
           splitRows((*X)[Axis], 0x7000 + Port, {N, Port}, /*Own=*/false);
-  // In the first round, users are visited later anyway, except in loops.
+  // In the first round, only users by a back edge are not visited later anyway.
   if (Moved && (!FirstRound || Op.IsBackEdge))
     markUsers(N);
 }
 
-/// Sets shapes that no rule sets from the attribute `_output_shapes`.
+/// Sets each shape that no rule has set to that in attribute `_output_shapes`.
 void SizeInference::hintFromAttr() {
   // The shape of a handle is not that of its elements.
   if (Loops && Loops->handleOf({N, 0}) != NoNode)
@@ -271,7 +270,7 @@ void SizeInference::hintFromAttr() {
 
 bool SizeInference::findVariant(VariantDims &Found) const {
   size_t Before = Found.size();
-  // Users feed the number of rows of the whole batch, not that of a replica.
+  // The user feeds the row count of the whole batch, not that of a replica.
   for (NodeId Node : Fed)
     if (DimId Size = A.value({Node, 0})->front();
         Table.hasSym(Size) && !Table.isSame(Size))

@@ -41,7 +41,7 @@ uint16_t SizeOrigins::rowsRoot(uint16_t Rows) const {
 
 void SizeOrigins::define(DimId D, const Sym &S) {
   Origin &Is = Sizes[root(D)].Is;
-  // A symbolic size is a better definition than a number.
+  // A symbolic size is a more specific definition than a number.
   if (Is.Is == Kind::Open || Is.Is == Kind::Number)
     Is = originOf(S);
 }
@@ -81,7 +81,7 @@ void SizeOrigins::joinRows(Origin X, Origin Y) {
 }
 
 void SizeOrigins::state(Origin X, Origin Y, NodeId Says) {
-  // Rules state the same again in later rounds.
+  // In later rounds, rules state the same facts again.
   if (X == Y || (!Facts.empty() && Facts.back() == Fact{X, Y, Says}))
     return;
   Facts.push_back({X, Y, Says});

@@ -2,19 +2,19 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of sizes joins two sizes if an op requires them to be equal. Such
-// an equality is a fact that holds only where the op runs:
+// DimTable joins two sizes if an op requires them to be equal. This equality is
+// a fact, and holds only if the op runs:
 //
 //     z = x + y             in a branch: proves that x and y have equally many
 //                           rows if the branch is taken, and only then
 //     g = Gather(y, Range(0, rows of x))
 //                           outside of the branch: must not rely on the fact
 //
-// From this record SizeUses (lib/infer/facts) finds the nodes that rely on a
-// fact although they run where the op that states it may not run. The origin of
-// a size is the definition that its node gives it. Sizes that a definition
-// joins have the same origin. Each equality of two origins is a fact, recorded
-// with the node that states it.
+// SizeOrigins records the facts. SizeUses (lib/infer/facts) then finds each
+// node that relies on a fact, but may run without the op that states it. The
+// origin of a size is its definition by the node that makes it. Sizes that a
+// definition joins have the same origin. Each equality of two origins is a
+// fact, recorded with the node that states it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,14 +48,14 @@ public:
       return Is != O.Is ? Is < O.Is : Value < O.Value;
     }
   };
-  /// Node Says states that sizes of the origins X and Y are equal.
+  /// A fact: node Says states that sizes of the origins X and Y are equal.
   struct Fact {
     Origin X, Y;
     NodeId Says;
     bool operator==(const Fact &O) const = default;
   };
-  /// Sizes of the origins X and Y, such as products, are equal because each
-  /// pair in From (of factors, or of a size and its number) is.
+  /// A derived fact: sizes of the origins X and Y are equal because the two
+  /// origins of each pair in From are. Example: products with equal factors.
   struct Derived {
     Origin X, Y;
     llvm::SmallVector<std::pair<Origin, Origin>, 2> From;
@@ -74,7 +74,7 @@ public:
     return D;
   }
   Origin of(DimId D) const;
-  /// The node that defines \p D.
+  /// Returns the node that defines \p D.
   NodeId owner(DimId D) const { return Sizes[root(D)].Owner; }
   bool isOpen(DimId D) const { return Sizes[root(D)].Is.Is == Kind::Open; }
   /// Returns true if the definition of \p D determines its number.
@@ -98,11 +98,12 @@ public:
   void alsoHolds(NodeId Handle, DimId D) { Held[Handle].push_back(D); }
 
   static Origin originOf(const Sym &S);
-  /// The origin of \p D, whatever is defined of it later.
+  /// Returns an origin that is always that of \p D, even if \p D is defined or
+  /// joined later.
   static Origin ofSize(DimId D) { return {Kind::Open, D}; }
   static Origin number(int64_t Value) { return {Kind::Number, Value}; }
-  /// Returns the current form of \p O, whose size or rows may have been joined
-  /// with others since.
+  /// Returns the current form of \p O: its size or rows may have been joined
+  /// with other ones after \p O was made.
   Origin settled(Origin O) const;
 
   llvm::ArrayRef<Fact> facts() const { return Facts; }

@@ -10,17 +10,18 @@
 //     y = Mul*(s, x)             →    s = Sort(all)
 //                                     y = Mul*(_ToReplicas(s), x)
 //
-// This file finds these nodes. When the types are settled, each node at which
-// Varying begins is kept. Its results are Whole, and its users go on with their
-// rows (TypeContext::ofWhole). A user that cannot use these is kept as well:
-// two axes are the batch, or a size is not known. So is an operand of a kept
-// node that has no value of all replicas: row numbers, joined rows, unknown
-// sizes. More nodes are kept until all are related. A loop is kept as a whole,
-// with the arrays and stacks that it uses. If replicas may disagree on the
-// predicate of a branch, the predicate is kept.
+// This file finds these nodes: they are *kept* unreplicated. At a fixpoint of
+// the types, each node at which Varying begins is kept. Its results are Whole:
+// each replica reads its shard of them (TypeContext::ofWhole). A user that
+// cannot read a shard is kept as well: two axes are batch axes, or a size is
+// unknown. An operand of a kept node is kept if its local values cannot be
+// combined: row numbers, joined rows, unknown sizes. This repeats until no
+// unrelated value is left. A loop is kept as a whole, with the arrays and
+// stacks that it uses. If replicas may disagree on the predicate of a branch,
+// the predicate is kept.
 //
-// Values that a user's policy lets vary, or that --grad speaks of, stay as they
-// are.
+// A node stays per-replica if a policy of the user lets its value vary, or if
+// it computes a gradient that --grad names.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,9 +35,9 @@ using namespace llvm;
 
 namespace graft {
 
-/// Returns true if a policy says what becomes of a per-replica value that
-/// \p Update writes to \p Var. For an unreplicated variable without
-/// aggregation, the policy only says that it must not be assigned.
+/// Returns true if a policy determines how graft combines a per-replica value
+/// that \p Update writes to \p Var. For an unreplicated variable without
+/// aggregation, the policy only forbids assignments.
 bool TypeInference::letsVary(NodeId Update, NodeId Var) const {
   auto How = aggregationOf(G, Var);
   if (!How || *How != Aggregation::None ||
@@ -46,11 +47,11 @@ bool TypeInference::letsVary(NodeId Update, NodeId Var) const {
   return Kind == UpdateKind::Assign || Kind == UpdateKind::AssignAdd;
 }
 
-/// Marks as Spared the nodes that lead to a reduction that was asked for, and
-/// batch norms of one replica's rows: the user says what their values are.
-/// Marks as OfMetrics the nodes that only updates of sync-on-read variables
-/// use. These are kept only if they read kept values: a metric is no reason to
-/// keep a node.
+/// Marks as Spared the operands, direct and indirect, of reductions that the
+/// user asked for, and batch norms of one replica's rows. The user accepts
+/// their values. Marks as OfMetrics the nodes that only updates of sync-on-read
+/// variables use. These are kept only if they read kept values: a metric is no
+/// reason to keep a node.
 void TypeInference::findSpared(bool LocalBatchNorm) {
   Spared.resize(G.size());
   OfMetrics.resize(G.size());
@@ -67,7 +68,7 @@ void TypeInference::findSpared(bool LocalBatchNorm) {
         T.Vars.isUpdate(G, Node) ? T.Vars.variableOf(G.input(Node, 0)) : NoNode;
     return Var != NoNode && G.node(Var).Plan == Policy::SyncOnRead;
   };
-  // The values that are written to a variable with an aggregation.
+  // Values written to variables whose policy lets them vary.
   for (NodeId Node : Order) {
     NodeId Var =
         T.Vars.isUpdate(G, Node) ? T.Vars.variableOf(G.input(Node, 0)) : NoNode;
@@ -112,7 +113,7 @@ bool TypeInference::isOfReplicas(Endpoint E) const {
 }
 
 /// Returns true if an unrelated value is written to the array or stack that the
-/// node at hand reads: then that value is the cause.
+/// node at hand reads. That value is then the cause.
 bool TypeInference::readsUnrelated() {
   NodeId Handle = handle();
   auto Element = Handle == NoNode ? std::nullopt : element(Handle);
@@ -128,8 +129,8 @@ bool TypeInference::readsUnrelated() {
   return It->second;
 }
 
-/// Returns true if a result of the node at hand is unrelated although all that
-/// it reads is related, or is indices of a replica.
+/// Returns true if a result of the node at hand is unrelated, but every operand
+/// is related or holds local row indices.
 bool TypeInference::isUnrelated() {
   if (Kept[N] || Spared[N] || node().Count != Copies::PerReplica ||
       node().Kind != Inserted::No)
@@ -212,9 +213,9 @@ bool TypeInference::keep(NodeId First) {
   return true;
 }
 
-/// Returns true if a result of \p Node has rows that only a constant claims to
-/// be those of a replica. If the node is computed once, they are split, and so
-/// they are rows.
+/// Returns true if a result of \p Node has per-replica rows only because they
+/// equal a constant, and not because a tensor was split. If \p Node becomes
+/// unreplicated, its results are split, which proves those rows.
 bool TypeInference::claimsRows(NodeId Node) const {
   for (unsigned Port = 0; Port < D.numOutputs(Node); ++Port) {
     auto Shape = D.shape({Node, Port});
@@ -233,7 +234,7 @@ bool TypeInference::keepCause() {
     if (auto Predicate = localPredicate(N))
       return isOfReplicas(*Predicate) && keep(Predicate->Node);
   std::string Why = T.reason(N);
-  // A write stays where the copies of the variable are: its operands are kept.
+  // An update stays with the copies of its variable, so its operands are kept.
   if (T.Vars.isUpdate(G, N)) {
     bool Any = false;
     for (unsigned I = T.Vars.update(G, N).NumVars; I < numData(); ++I)
@@ -253,8 +254,8 @@ bool TypeInference::keepCause() {
 }
 
 /// Returns true if \p Result has the row order of a loop that joined rows on
-/// each replica. No loop is computed once for a result without a user, such as
-/// the last state.
+/// each replica. A loop does not become unreplicated for the sake of a result
+/// without a user, such as its last state.
 bool TypeInference::isJoinedInLoop(NodeId Result) const {
   auto Leaves = [&](NodeId Node) {
     return G.isOp(Node, op::Exit) || G.isOp(Node, op::RefExit);
@@ -274,8 +275,7 @@ bool TypeInference::isJoinedInLoop(NodeId Result) const {
   return false;
 }
 
-/// Keeps the node of operand \p I unless all replicas together have a value of
-/// it.
+/// Keeps the node of operand \p I unless its local values can be combined.
 bool TypeInference::keepOperand(unsigned I) {
   Endpoint E = input(I);
   if (!isOfReplicas(E) || G.node(E.Node).Kind == Inserted::Split)
@@ -292,8 +292,8 @@ bool TypeInference::keepOperand(unsigned I) {
   return keep(E.Node);
 }
 
-/// Keeps the per-replica value that the node at hand combines if it changed
-/// since the node was made, because operands of the value are kept.
+/// Keeps the operand of the merge at hand if the type of the operand changed
+/// after the merge was inserted, because nodes before it are kept.
 bool TypeInference::keepMerged() {
   Endpoint E = input(0), Last = out();
   G.forEachUse(N, [&](Use U) {
@@ -304,12 +304,12 @@ bool TypeInference::keepMerged() {
   if (X.Whole || X.isTrue() || X.Assumes & AssumesReduction ||
       T.isByPolicy(X) || !isOfReplicas(E) || whyNotKept(E.Node))
     return false;
-  // If the value is unrelated, the node where that began is kept instead.
+  // If the operand is unrelated, the origin of its type is kept instead.
   return !T.natural(E).isUnrelated() && keep(E.Node);
 }
 
-/// Returns true if the integers of output \p Port may be sizes of all rows,
-/// which a replica cannot use.
+/// Returns true if the integers of output \p Port may be sizes of the whole
+/// batch, which a replica cannot use.
 bool TypeInference::holdsSizes(unsigned Port) const {
   unsigned Type = G.outputType(out(Port));
   if (Type != DT_INT32 && Type != DT_INT64)
@@ -366,11 +366,11 @@ void TypeInference::inferKept() {
 }
 
 bool TypeInference::keepUnrelated(const KeepOptions &Options) {
-  // Other unrelated values may be related by the rows that are split now.
+  // Rows that are split now may relate the other unrelated values.
   if (GivesRows)
     return false;
   bool Any = keepMore(Options);
-  // Kept values are related now: loops and arrays that depend on them may be.
+  // Kept values are related now, so loops and arrays that read them may be.
   if (Any)
     restartLoops();
   return Any;
@@ -392,7 +392,8 @@ bool TypeInference::keepMore(const KeepOptions &Options) {
           {Node, "uses the statistics of one replica's rows"});
       Any = true;
     }
-  // An array whose elements are computed from each other has a cause in itself.
+  // The elements of an array may be unrelated only because of each other. The
+  // second turn, if the first finds nothing, keeps the nodes that read them.
   for (bool InArrays : {false, true}) {
     TakesUnrelated.clear();
     for (NodeId Node : Order) {
@@ -403,7 +404,7 @@ bool TypeInference::keepMore(const KeepOptions &Options) {
     if (Any || !Loops)
       break;
   }
-  // Other values vary only because these do.
+  // The other Varying values may follow from these.
   if (Any)
     return true;
   for (NodeId Node : Order) {
@@ -417,7 +418,7 @@ bool TypeInference::keepMore(const KeepOptions &Options) {
       Any |= keepMerged();
     }
   }
-  // Sizes of one replica and of all rows do not go together.
+  // Nodes that mix per-replica sizes with sizes of the whole batch.
   for (const DimAnalysis::Conflict &C : D.conflicts())
     if (isOfReplicas({C.Node, 0}) && !whyNotKept(C.Node) && keep(C.Node)) {
       Found.Causes.push_back(
@@ -454,7 +455,7 @@ bool TypeInference::keepMore(const KeepOptions &Options) {
     if ((Loops && !Loops->nest(Node).empty()) ||
         (T.natural(out(0)).isJoined() && isJoinedInLoop(Node)))
       return;
-    // Its operands may vary as the user says.
+    // Its operands may be Varying because the user allows it.
     for (unsigned I = 0; I < numData(); ++I)
       if (T.natural(input(I)).isUnrelated())
         return;
@@ -470,10 +471,10 @@ bool TypeInference::keepMore(const KeepOptions &Options) {
         return;
       }
   };
-  // These results without users give up their names, unless they are fetched:
-  // entries of sparse feeds, whose gradient has no user; tensors kept for a
-  // gradient; and rows selected among joined rows, whose order nothing
-  // restores.
+  // Some results without users are not kept and lose their names, unless they
+  // are fetched. These are entries of sparse feeds (their gradient has no
+  // user), tensors that a batch norm keeps for its gradient, and selected rows
+  // of joined rows (no op restores their order).
   auto IsGivenUp = [&](NodeId Node) {
     if (D.numOutputs(Node) != 1)
       return false;

@@ -2,21 +2,21 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A loop variable gets its type by iteration: a Merge has the type that the
-// loop begins with, joined with the type after an iteration, until nothing
-// changes. So do tensor arrays and stacks: the types of all writes are joined,
-// and every reader has the result. Until something is known of a loop variable
-// or of an array, nodes that depend on it have no type. From there types only
-// rise, so the iteration ends.
+// The type of a loop variable is a fixpoint: the Merge joins the type of the
+// initial value with the type after an iteration, until nothing changes. The
+// element type of a tensor array or stack is the join of the types of all
+// writes. A node has no type until the loop variables and arrays that it
+// depends on have one. From then on types only rise, so the iteration ends.
 //
 //     Zero  <  Replicated(k)  <  Partial(sum, k+1)  <  Varying
 //     Zero  <  Sharded(axis, k), Partial(op, k)     <  Varying
 //
-// and equal rows are below rows of the same axis and k in any order.
+// Sharded rows that are all equal are below any rows of the same axis and k,
+// whatever their order.
 //
-// Replicas exchange nothing inside a loop that each of them runs by itself: the
-// members of a collective would meet in different frames. A demand in a loop is
-// met outside, where the tensor comes in, or it is refused.
+// A loop that each replica runs by itself contains no collective, because its
+// members would be in different frames. A demand in a loop is met outside of
+// the loop, at the tensor that enters it, or it is refused.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@ using namespace llvm;
 
 namespace graft {
 
-/// Returns true if all that the rule of the node needs has a type.
+/// Returns true if all operands that the rule of the node needs have a type.
 bool TypeInference::isReady() const {
   auto IsDefined = [&](Endpoint E) { return Defined[E.Node]; };
   if (Loops->isLoopMerge(N))
@@ -40,7 +40,7 @@ bool TypeInference::isReady() const {
          (!Op.IsReady || Op.IsReady(*this));
 }
 
-/// At a fixpoint: has arrays that no node writes hold zeros.
+/// At a fixpoint: makes zeros the elements of arrays that no node writes.
 bool TypeInference::fillUnwritten() {
   bool Any = false;
   for (NodeId Handle : Loops->handles())
@@ -66,7 +66,7 @@ void TypeInference::restartLoops() {
     }
 }
 
-/// Returns the least type that both values have.
+/// Returns the least upper bound of \p X and \p Y in the order above.
 ReplicationType TypeContext::joined(ReplicationType X,
                                     ReplicationType Y) const {
   if (X.isVarying() || Y.isVarying())
@@ -79,7 +79,7 @@ ReplicationType TypeContext::joined(ReplicationType X,
     return Y;
   if (Y.Zero || X.sameAs(Y))
     return X;
-  // Rows that are all equal are in the order of any others.
+  // Equal rows are in every order, and so in that of the other value.
   if (X.isSharded() && Y.isSharded()) {
     ReplicationType &Equal = X.Order == ReplicationType::AnyOrder ? X : Y;
     if (Equal.Order == ReplicationType::AnyOrder) {
@@ -88,7 +88,7 @@ ReplicationType TypeContext::joined(ReplicationType X,
         return X;
     }
   }
-  // N equal terms are a sum, too.
+  // A Replicated value is also a sum of N equal terms, with k + 1.
   auto IsSumOf = [](const ReplicationType &Sum, const ReplicationType &Term) {
     return Sum.isPartial() && Sum.Op == Combine::Sum && Term.isReplicated() &&
            !Term.Symbolic && Sum.K == Term.K + 1;

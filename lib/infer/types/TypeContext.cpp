@@ -2,12 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A node that joins tensors along the batch axis has, on every replica, the
-// replica's rows of each part, one part after the other. These are the rows of
-// the global value in another order, which the sizes of the parts determine. An
-// op that works row by row, or sums over all rows, may use them if all operands
-// have one order. An op that needs the rows of all replicas asks for those of
-// each part, before they are joined.
+// A concatenation along the batch axis computes, on every replica, the
+// replica's rows of the first part, then those of the second, and so on. These
+// are the rows of the global value in another order, which the sizes of the
+// parts determine. An op that works row by row, or sums over all rows, may use
+// them if all its operands have the same order. An op that needs the rows of
+// all replicas asks for a gather of each part, before the concatenation.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,8 +49,9 @@ bool TypeContext::multipliesZeros() const {
 // Operands
 //===----------------------------------------------------------------------===//
 
-/// Returns the type that an unreplicated node reads: merge-fetches makes the
-/// global value of a per-replica tensor.
+/// Returns the type in which an unreplicated node reads \p E. The pass
+/// merge-fetches inserts nodes that compute the global value of a per-replica
+/// tensor.
 ReplicationType TypeContext::mergedOperand(Endpoint E,
                                            ReplicationType Type) const {
   if (Type.isVarying() || G.node(E.Node).Count != Copies::PerReplica ||
@@ -64,9 +65,9 @@ ReplicationType TypeContext::mergedOperand(Endpoint E,
   return Merged;
 }
 
-/// Returns the type in which a replica reads \p E, which is computed once, on
-/// the rows of all replicas: its own rows, or the value if that has none. Sizes
-/// of all rows are Varying to a replica.
+/// Returns the type in which a replica reads \p E, the global value that an
+/// unreplicated node computes: its shard, or the whole value if it has no batch
+/// axis. A size of the whole batch is Varying for a replica.
 ReplicationType TypeContext::ofWhole(Endpoint E, ReplicationType Type) const {
   Type.Whole = false;
   auto Axis = Types.wholeAxis(E);
@@ -91,7 +92,7 @@ ReplicationType TypeContext::number(unsigned I) {
 
 ReplicationType TypeContext::numeric(unsigned I) {
   ReplicationType Type = number(I);
-  // A minimum, or a conjunction, is no sum: arithmetic needs its value.
+  // Arithmetic is linear in a Partial sum, but not in a Partial minimum.
   return Type.isPartial() && Type.Op != Combine::Sum ? reduced(I) : Type;
 }
 
@@ -103,7 +104,7 @@ ReplicationType TypeContext::reduced(unsigned I) {
   A.Kind = Demand::Reduce;
   A.Source = hoist(input(I));
   A.Because = N;
-  // Other users read it as a size.
+  // Other users read the operand as a size, which must stay per-replica.
   if (operand(I).Symbolic) {
     A.Kind = Demand::Count;
     A.Source = input(I);
@@ -191,9 +192,9 @@ ReplicationType TypeContext::gathered(unsigned I, ReplicationType Is) {
 
 /// Returns the tensor to reduce for \p E. Moves up through linear ops with one
 /// Partial operand, since a reduction there serves every user of the raw
-/// tensor. Stops at a node with control users, which would wait for all
-/// replicas: a backward pass goes on only after the gradient of a broadcast
-/// operand.
+/// tensor. Does not move above a node with control users, since these would
+/// wait for all replicas. Example: a backward pass continues only after the
+/// gradient of a broadcast operand.
 Endpoint TypeContext::hoist(Endpoint E) const {
   auto IsFloat = [&](Endpoint Of) {
     return isFloating(G.outputType(Of.Node, Of.Port));
@@ -352,7 +353,7 @@ std::optional<uint32_t> TypeContext::orderBehind(ArrayRef<DimId> Before,
     return *Blocks == 1
                ? Order
                : orderOf(TypeAnalysis::OrderedParts(*Blocks, {Order, 0, Each}));
-  // One block for each step; the number of steps is one size.
+  // One block for each step. The number of steps must be equal everywhere.
   if (Before.size() != 1 || !D.table().isSame(Before[0]) ||
       D.table().hasSym(Before[0]))
     return std::nullopt;
@@ -396,8 +397,8 @@ std::optional<Endpoint> TypeContext::localTensor(uint32_t Predicate) const {
   return std::nullopt;
 }
 
-/// Finds a predicate on which replicas may disagree for the node at hand, which
-/// runs under many: one that an input runs under or chooses by.
+/// Records a predicate on which replicas may disagree for the node at hand,
+/// which runs under many predicates. Looks at the predicates of its inputs.
 void TypeContext::noteMany() {
   LocalOfMany.erase(N);
   for (Endpoint E : G.inputs(N)) {
@@ -421,7 +422,7 @@ void types::none(TypeContext &C) {
       return C.setAll(C.varyingLike(X));
     AllSame &= !X.isSharded();
   }
-  // A function of true values is a true value.
+  // A function of global values is a global value.
   for (unsigned I = 0; AllSame && I < C.numData(); ++I)
     C.plain(I);
   C.setAll(AllSame ? ReplicationType::replicated()

@@ -4,8 +4,8 @@
 //
 // The view that a type rule has of its node: the node, the types of its
 // operands, its demands, and the types of its results. A rule that cannot use
-// an operand as it is asks for a reduction, a gather or a scale and goes on as
-// if it had it.
+// an operand as it is demands a reduction, a gather or a scale. It then infers
+// the results as if the demand were met.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,9 +26,9 @@
 namespace graft {
 
 namespace types {
-/// The rule of ops that have none. If no operand is Sharded or Varying, it asks
-/// for global operands and the results are global values; else they are
-/// Varying.
+/// The rule of ops without a rule of their own. If no operand is Sharded or
+/// Varying, it demands global operands and the results are global values.
+/// Otherwise the results are Varying.
 void none(TypeContext &C);
 } // namespace types
 
@@ -63,7 +63,7 @@ public:
 
   // Operands.
 
-  /// Returns the type of an operand, with earlier demands in place.
+  /// Returns the type of an operand, as if earlier demands were met.
   ReplicationType operand(unsigned I) const {
     return I == 0 && Supposed ? *Supposed : given(I);
   }
@@ -116,11 +116,11 @@ public:
     std::fill_n(T.Types.begin() + D.outputIndex(out()), numResults(),
                 asResult(Type, Mark));
   }
-  /// Returns Varying that begins here because of \p Why.
+  /// Returns Varying with the node at hand as origin and \p Why as reason.
   ReplicationType varying(const llvm::Twine &Why);
-  /// Returns Varying that began where \p From did.
+  /// Returns Varying with the origin of \p From.
   ReplicationType varyingLike(ReplicationType From) const;
-  /// Says that the results rest on \p Assumption, which begins here.
+  /// Records that the results rest on \p Assumption, made at the node at hand.
   void assume(Assumption Assumption);
   /// Returns true if a reduction of result 0 is demanded.
   bool isReduced() const;
@@ -131,10 +131,10 @@ public:
   int rank(unsigned I) const { return rank(input(I)); }
   auto shape(unsigned I) const { return D.shape(input(I)); }
   auto numbers(unsigned I) const { return D.numbers(input(I)); }
-  /// Returns the size of an axis, unless nothing is known of it.
+  /// Returns the symbolic size of an axis, or nothing if it is unknown.
   std::optional<Sym> sizeOf(Endpoint E, unsigned Axis) const;
   /// Returns true if axis \p AxisOfX of \p X and axis \p AxisOfY of \p Y are
-  /// one size, known or not.
+  /// proved to have equal sizes, even if the size is unknown.
   bool isSameSize(Endpoint X, unsigned AxisOfX, Endpoint Y,
                   unsigned AxisOfY) const;
   /// Returns the axis of the result for axis \p Axis of operand \p I if shapes
@@ -143,18 +143,19 @@ public:
   /// Returns true if operand \p I does not vary along axis \p OutAxis of the
   /// result.
   bool broadcastsAlong(unsigned I, int OutAxis) const;
-  /// Returns the axis whose size is a multiple of the rows of one replica; -1:
-  /// all sizes are those of the single-device step; -2: not known, or several.
+  /// Returns the axis whose size is a multiple of the rows of one replica. -1:
+  /// all sizes are those of the single-device step. -2: the axis is unknown, or
+  /// there are several.
   int localAxis(Endpoint E) const;
-  /// Returns true if operand \p I has integers that are equal on all replicas
-  /// or sizes of one replica.
+  /// Returns true if operand \p I holds integers that are equal on all replicas
+  /// or are per-replica sizes.
   bool isSize(unsigned I) const;
-  /// Returns the type of integers that are known to be \p Value.
+  /// Returns the type of a tensor whose elements are the sizes \p Value.
   ReplicationType sizes(llvm::ArrayRef<DimId> Value) const;
 
   // Orders of rows.
 
-  /// Returns the number of the order of rows of \p Parts, for
+  /// Returns the id of the concatenation order \p Parts, for
   /// ReplicationType::Order.
   uint32_t orderOf(const TypeAnalysis::OrderedParts &Parts) {
     return T.Orders.insert(Parts);
@@ -163,15 +164,16 @@ public:
   partsOf(ReplicationType Joined) const {
     return T.Orders[Joined.Order];
   }
-  /// Returns the number of blocks of rows behind axes of sizes \p Before; none
-  /// if it is not known, or very large.
+  /// Returns the number of blocks of rows behind axes of sizes \p Before, or
+  /// nothing if it is unknown or very large.
   std::optional<int64_t> blocksOf(llvm::ArrayRef<DimId> Before) const;
-  /// Returns the order of rows that became one axis with axes of sizes
-  /// \p Before in front of them. A replica has \p Each rows in order \p Order.
-  /// None if that is not known.
+  /// Returns the order of rows after a reshape merged their axis with the axes
+  /// of sizes \p Before in front of it. A replica has \p Each rows in order
+  /// \p Order. Returns nothing if the order is unknown.
   std::optional<uint32_t> orderBehind(llvm::ArrayRef<DimId> Before,
                                       const Sym &Each, uint32_t Order);
-  /// Returns the op that sends rows to parts and so counts the rows of \p E.
+  /// Returns the op that sends rows to parts and determines the row count of
+  /// \p E.
   NodeId partedBy(Endpoint E) const;
 
   // Control flow.
@@ -187,26 +189,26 @@ public:
   bool hasLoops() const { return Loops != nullptr; }
   /// Returns true if the node at hand is in a loop.
   bool isInLoop() const { return Loops && Loops->givesInside(N); }
-  /// Returns true if \p Node has a type, false if it waits for one that comes
-  /// round a loop.
+  /// Returns true if \p Node has a type. Otherwise it waits for the type of a
+  /// loop variable or array.
   bool isDefined(NodeId Node) const { return Defined[Node]; }
   /// Returns the tensor array or stack whose handle operand 0 is, or NoNode.
   NodeId handle() const;
-  /// Returns the TensorArrayV3 of the array, or of the array that it is the
-  /// gradient of.
+  /// Returns the TensorArrayV3 that made the array, or for a gradient array the
+  /// TensorArrayV3 of the original array.
   NodeId maker() const;
   /// Returns the type of the elements of the tensor array or stack \p Handle,
-  /// unless nothing is known.
+  /// or nothing while it is unknown.
   std::optional<ReplicationType> element(NodeId Handle) const;
   /// Records that a value of type \p Element is written to \p Handle.
   void hold(NodeId Handle, ReplicationType Element);
-  /// Has \p Node visited again: it reads facts about the node at hand that no
-  /// edge shows. In the first round its visit is still to come.
+  /// Marks \p Node for another visit, because it depends on the node at hand
+  /// without an edge. The first round visits \p Node anyway.
   void wake(NodeId Node) {
     if (!FirstRound)
       Due[Node] = true;
   }
-  /// Has the users of the array or stack \p Handle visited again.
+  /// Marks the users of the array or stack \p Handle for another visit.
   void wakeUsers(NodeId Handle) {
     for (NodeId User : Loops->usersOf(Handle))
       wake(User);
@@ -227,8 +229,7 @@ protected:
     int Rank = rank(out(Port));
     return Type.isAxisKnown() && (Rank < 0 || Type.Axis < Rank);
   }
-  /// Returns a tensor that chooses for \p Predicate and on which replicas may
-  /// disagree, if any.
+  /// Returns a tensor of \p Predicate on which replicas may disagree, if any.
   std::optional<Endpoint> localTensor(uint32_t Predicate) const;
   void noteMany();
   ReplicationType ofWhole(Endpoint E, ReplicationType Type) const;
@@ -250,8 +251,8 @@ protected:
   bool multipliesZeros() const;
   Endpoint hoist(Endpoint E) const;
   Endpoint whereJoined(Endpoint E) const;
-  /// Makes the results of the node at hand Varying: it would have to read
-  /// operand \p I after an exchange in a loop.
+  /// Makes the results of the node at hand Varying, since operand \p I would
+  /// need a collective inside a loop.
   void refuseInside(unsigned I, const llvm::Twine &Why) {
     varying(Why);
     Refused = I;
@@ -270,10 +271,10 @@ protected:
   };
   std::vector<OpInfo> Rules; ///< By op.
   std::optional<ReplicationType>
-      Supposed; ///< The type that operand 0 shall have.
+      Supposed; ///< The assumed type of operand 0 (suppose).
   /// Null in a graph without conditionals.
   std::unique_ptr<const Conditions> When;
-  /// By node that runs under many predicates: one on which replicas may
+  /// By node that runs under many predicates: a predicate on which replicas may
   /// disagree.
   llvm::DenseMap<NodeId, Endpoint> LocalOfMany;
   std::vector<bool> Due; ///< By node: visited in this round or the next.
@@ -283,8 +284,8 @@ protected:
   std::unique_ptr<const LoopInfo> Loops;
   std::vector<bool> Defined; ///< By node: it has a type.
   llvm::DenseMap<NodeId, ReplicationType>
-      Elements; ///< By array or stack that has any.
-  /// The operand of the node at hand that had to be exchanged inside a loop.
+      Elements; ///< By array or stack with known elements.
+  /// The operand of the node at hand that needs a collective inside a loop.
   std::optional<unsigned> Refused;
 };
 

@@ -2,12 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rounds, and the inference of a node before its rule is asked.
+// The rounds of type inference, and the inference of a node before its rule.
 //
-// A node under a predicate that is equal on all replicas runs on all of them or
-// on none, and so do the reductions in a branch. Under any other predicate, no
-// value has a relation to the global value. Even a constant has none, as the
-// node may not have run in the single-device step.
+// A node under a predicate that is equal on all replicas runs on all replicas
+// or on none. The same holds for a reduction in a branch. Under any other
+// predicate, no value has a relation to the global value. Even a constant has
+// none, because the node may not run in the single-device step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,9 +51,9 @@ bool TypeInference::round() {
   return settleLoops() || Any;
 }
 
-/// Sweeps until nothing changes. Only nodes that depend on a back edge, on the
-/// elements of an array or on a predicate are left to the next sweep. The types
-/// of these can rise only a limited number of times.
+/// Sweeps until nothing changes. A sweep leaves to the next one only nodes that
+/// depend on a back edge, on the elements of an array or on a predicate. Their
+/// types can rise only a limited number of times.
 bool TypeInference::settleLoops() {
   if (!Loops)
     return false;
@@ -104,13 +104,14 @@ bool TypeInference::sweep() {
     Visited[Node] = Any = true;
     std::string Reason = takeReason(Node);
     visit(Node);
-    // A Varying that comes round a loop to its Cause keeps the old reason.
+    // A Varying type that returns to its Cause through a back edge keeps its
+    // first reason.
     if (Loops && D.numOutputs(Node) != 0 && T.natural(out()).Cause == Node)
       T.Reasons.try_emplace(Node, std::move(Reason));
   }
   if (!Any)
     return false;
-  // Findings of a node from before this visit do not count.
+  // Drops what earlier visits of the visited nodes recorded.
   dropOld(Asked, OldAsked, [&](const Demand &A) { return Visited[A.Because]; });
   dropOld(T.Unproved, OldUnproved, [&](auto &E) { return Visited[E.first]; });
   dropOld(T.Sources, OldSources, [&](auto &E) { return Visited[E.first]; });
@@ -142,7 +143,8 @@ void TypeInference::visit(NodeId Node) {
   N = Node;
   if (Loops && !isKept(N) && !isReady())
     return;
-  // In the first round the users are still to come, but for those in a loop.
+  // The first round visits the users later anyway, except in a graph with
+  // loops.
   if (FirstRound && !Loops) {
     inferAndAsk();
     return;
@@ -156,8 +158,7 @@ void TypeInference::visit(NodeId Node) {
     T.RefusedInside.push_back({N, *Refused});
     Refused.reset();
   }
-  // A node that reads a value that is computed once may have to be computed
-  // once, too.
+  // A user of an unreplicated node may have to be unreplicated, too.
   if (!Kept.empty() && !GivesRows && isUnrelated() && keepCause() && Kept[N]) {
     Assumes = 0;
     inferKept();
@@ -175,9 +176,10 @@ void TypeInference::visit(NodeId Node) {
   }
 }
 
-/// Marks the nodes that run under many predicates, since one predicate changed
-/// its type and they may run under it. A sweep marks them once. In a graph with
-/// loops, the next sweep marks them again if there was a second change.
+/// Marks the nodes that run under many predicates, because the type of a
+/// predicate changed, which may be one of the many. A sweep marks them once. In
+/// a graph with loops, the next sweep marks them again if there was a second
+/// change.
 void TypeInference::wakeMany() {
   ManyAgain |= ManyDue && Loops;
   if (std::exchange(ManyDue, true))
@@ -186,8 +188,8 @@ void TypeInference::wakeMany() {
     Due[Member] = true;
 }
 
-/// Returns true if all operands are global values without any mark, as in the
-/// optimizer, initializers and the saver.
+/// Returns true if all operands are global values without any mark. Most
+/// operands of optimizers, initializers and savers are.
 bool TypeInference::readsPlain() const {
   for (Endpoint E : G.dataInputs(N))
     if (!T.natural(E).isPlain())
@@ -195,15 +197,16 @@ bool TypeInference::readsPlain() const {
   return node().NumData > 0;
 }
 
-/// Infers the types of the node at hand. If they vary because a policy says so,
-/// its demands to gather rows are dropped.
+/// Infers the types of the node at hand. If a policy makes its results Varying,
+/// drops its demands to gather rows.
 void TypeInference::inferAndAsk() {
   size_t Old = Asked.size();
   infer();
   if (D.table().hasRagged())
     doubtNoRows(ArrayRef(Asked).drop_front(Old));
-  // The check of a sliced sparse tensor (EntrySlice) concatenates sizes of one
-  // replica and of all: they are not the sizes of a tensor of the input.
+  // The check of a sliced sparse tensor (EntrySlice) concatenates per-replica
+  // sizes with sizes of the whole batch. No tensor of the input has these
+  // sizes.
   if (node().Kind == Inserted::Check && isOp(op::Concat) &&
       Asked.size() != Old) {
     Asked.resize(Old);
@@ -232,7 +235,7 @@ void TypeInference::infer() {
     inferKept();
     return;
   }
-  // A merge or scale whose operand is computed once passes it on unchanged.
+  // A merge or scale passes an unreplicated operand on unchanged.
   if (!Kept.empty() && !PerReplica && This.NumData != 0 &&
       (This.Kind == Inserted::Merge || This.Kind == Inserted::Scale) &&
       T.natural(input(0)).Whole) {
@@ -261,7 +264,7 @@ void TypeInference::infer() {
        Opaque = Op.Is & trait::Opaque && PerReplica,
        OfTrue = !(Op.Is & trait::NotOfTrue);
   if (OfTrue && !HasStates && !Opaque && !Draws && readsPlain()) {
-    // A function of values that are equal and true is equal and true.
+    // A function of global values is a global value.
     setAll(ReplicationType::replicated());
     return;
   }
@@ -299,8 +302,8 @@ void TypeInference::infer() {
     Op.type(*this);
     return;
   }
-  // A node with global operands, or none, gives global values, unless its rule
-  // knows better.
+  // A node with global operands, or without operands, computes global values,
+  // unless its rule infers something else.
   if (AllTrue && OfTrue && !Draws) {
     setAll(ReplicationType::replicated());
     return;
@@ -323,8 +326,9 @@ void TypeInference::infer() {
 }
 
 /// Infers shape arithmetic: the local value is used unchanged as a size.
-/// Returns false if no result has known elements, or if the integer is only
-/// supposed to be a size of the single-device step: the rule must confirm that.
+/// Returns false if no result has known elements. Also returns false if the
+/// analysis of sizes only assumes that the integer is a size of the
+/// single-device step. The rule must confirm that.
 bool TypeInference::inferSizes() {
   auto HasValue = [&](unsigned Port) { return D.value(out(Port)).has_value(); };
   if (none_of(seq(0u, numResults()), HasValue) ||
@@ -360,16 +364,16 @@ void TypeInference::inferLocally(Endpoint Predicate) {
   setAll(varying("runs under a predicate that replicas may disagree on"));
 }
 
-/// Asks for the rows of all replicas, joined in their order, for operands of an
-/// unreplicated node.
+/// Asks for a gather of operands of an unreplicated node that have joined rows,
+/// to restore the order of the global value.
 void TypeInference::askForRows() {
   for (unsigned I = 0; I < numData(); ++I)
     if (ReplicationType Read = T.natural(input(I)); Read.isJoined())
       gathered(I, Read);
 }
 
-/// Returns true if operands that are split have different numbers of rows, or
-/// may have: a single row on a replica would be broadcast there.
+/// Returns true if Sharded operands may have different numbers of rows. A
+/// replica with a single row of one operand would broadcast that row.
 bool TypeInference::mixesRows() const {
   if (is(trait::TakesUnequalRows))
     return false;
@@ -396,16 +400,17 @@ bool TypeInference::mixesRows() const {
   return false;
 }
 
-/// Returns the message text for the fault of a kernel on zero rows.
+/// Returns the text of a message about a kernel that is wrong on zero rows.
 static StringRef faultOf(NoRows What) {
   return What == NoRows::Fails       ? "fails"
          : What == NoRows::Unwritten ? "leaves its result uninitialized"
                                      : "returns NaN";
 }
 
-/// Makes results Varying if a replica may have none of the rows of an operand,
-/// since values count them, and the kernel is wrong there. Operands with a
-/// gather in \p Met have the rows of all replicas.
+/// Makes results Varying if a replica may have no row of an operand and the
+/// kernel is wrong on zero rows. Example: the row count of Where is
+/// data-dependent. Operands with a gather in \p Met have the rows of all
+/// replicas.
 void TypeInference::doubtNoRows(ArrayRef<Demand> Met) {
   NoRows What = Rules[node().Op].OnNoRows;
   if (What == NoRows::Right || !isPerReplica() || isKept(N))
@@ -422,7 +427,7 @@ void TypeInference::doubtNoRows(ArrayRef<Demand> Met) {
     auto Shape = shape(I);
     if (!Shape || (X.isSharded() && X.Axis >= Shape->size()))
       return X.isSharded() || X.isVarying();
-    // A shard may be empty, too, if its number of rows is not known.
+    // A shard of unknown size may be empty, too.
     return any_of(*Shape, [&](DimId S) { return mayBeNone(G, D, S); }) ||
            (X.isSharded() && !Table.isRagged((*Shape)[X.Axis]) &&
             D.isUneven(input(I), X.Axis));
@@ -441,7 +446,7 @@ void TypeInference::doubtNoRows(ArrayRef<Demand> Met) {
   }
 }
 
-/// Applies the rule where an operand has its rows in another order, or in any.
+/// Applies the rule to operands whose rows are in another order or all equal.
 void TypeInference::inferOrdered() {
   const OpInfo &Op = Rules[node().Op];
   if (Op.Is & trait::OrdersRows) {
@@ -488,8 +493,9 @@ void TypeInference::inferOrdered() {
   }
 }
 
-/// Adds the nodes whose row numbers, or values made of them, some user cannot
-/// use. Adds those whose numbers have no user as well: they are results.
+/// Adds the nodes that produce row numbers that a direct or indirect user
+/// cannot use. Also adds nodes whose row numbers have no user, since these are
+/// results.
 void TypeInference::findUnusable(std::vector<NodeId> &Found) {
   std::vector<bool> Has(G.size());
   auto Add = [&](NodeId Node) {
@@ -501,7 +507,7 @@ void TypeInference::findUnusable(std::vector<NodeId> &Found) {
     if ((X.countsRows() && is(X.Cause, trait::FindsRows)) || X.isDistinct())
       Add(X.Cause);
   };
-  // If row numbers are sent to parts as well, they are right only on a replica.
+  // Row numbers that are sent to parts as well are right only on their replica.
   std::vector<bool> SendsNumbers(G.size());
   for (NodeId Node : Order)
     if (NodeId By = is(Node, trait::SendsRows) ? partedBy({Node, 0}) : NoNode;
@@ -517,13 +523,13 @@ void TypeInference::findUnusable(std::vector<NodeId> &Found) {
     });
     if (Gives && !G.hasUses(Node))
       Ask(Results.front());
-    // A node that is unrelated for another reason may use them once that is
-    // gone.
+    // A node with another unrelated operand may be able to use the row numbers
+    // once that operand is related.
     auto IsOther = [&](Endpoint E) { return T.type(E).isUnrelated(); };
     if (G.node(Node).Count == Copies::Once || T.Vars.isUpdate(G, Node) ||
         (!Gives && !Uses && none_of(G.dataInputs(Node), IsOther)))
       for (Endpoint E : G.dataInputs(Node))
-        // Gathered distinct values are used behind the gather.
+        // The users of gathered distinct values read the gather.
         if (!T.type(E).isDistinct() || !combinesReplicas(G, Node) || !Uses)
           Ask(T.type(E));
     // In a gather of row counts and rows, only the last node has a type.

@@ -12,36 +12,36 @@
 namespace graft {
 
 /// Applies the rules of ops, in rounds over the nodes. It knows ops only by
-/// their entries (OpRule).
+/// their OpRule.
 class TypeInference : private TypeContext {
 public:
   TypeInference(TypeAnalysis &T, llvm::ArrayRef<NodeId> Order);
-  /// Visits all nodes; later rounds visit only nodes that read something new.
+  /// Visits all nodes. Later rounds visit only nodes whose operands changed.
   /// Returns false if there are none.
   bool round();
   void visit(NodeId Node);
-  /// Has \p Node, or its users, visited again.
+  /// Marks \p Node, or its users, for another visit.
   void mark(NodeId Node) { Due[Node] = true; }
   void markUsers(NodeId Node);
   void wakeMany();
-  /// Has the types of loops inferred anew, since they begin with other types
-  /// now.
+  /// Discards the types of loops to infer them anew, since the types of initial
+  /// values changed.
   void restartLoops();
-  /// Declares that all types that nodes can read are there.
+  /// Marks all nodes as defined.
   void settle() { Defined.assign(Defined.size(), true); }
 
-  /// At a fixpoint: has the nodes that no rule relates computed once, and the
+  /// At a fixpoint: makes the nodes that no rule relates unreplicated, and the
   /// operands that these need. Returns false if there are none (KeptNodes.cpp).
   bool keepUnrelated(const KeepOptions &Options);
   TypeAnalysis::KeptNodes takeKept();
 
-  /// Returns the reductions that the last round asked for, by source and, for
-  /// one source, by the node that asked.
+  /// Returns the reductions that the last round demanded, sorted by source and
+  /// then by the demanding node.
   std::vector<Demand> takeReductions();
   /// Returns the demands that were not taken.
   llvm::ArrayRef<Demand> asked() const { return Asked; }
-  /// Finds the nodes that find or send rows whose per-replica numbers some user
-  /// cannot use.
+  /// Finds the nodes with FindsRows or SendsRows whose local row indices some
+  /// user cannot use.
   void findUnusable(std::vector<NodeId> &Found);
 
 private:
@@ -82,23 +82,23 @@ private:
   bool holdsSizes(unsigned Port) const;
   void inferKept();
 
-  /// The number of times that a type can rise: five steps from none to Varying,
-  /// three bits for assumptions, its order, and its symbolic parts.
+  /// The number of times that a type can rise: five steps from no type to
+  /// Varying, three bits of assumptions, the order, and the symbolic parts.
   static constexpr uint64_t TypeHeight = 12;
 
   llvm::ArrayRef<NodeId> Order;
   std::vector<bool> Visited; ///< By node: visited in this sweep.
   bool ManyDue = false;      ///< See wakeMany.
   bool ManyAgain = false;
-  bool HasStates;           ///< A variable has a policy of its own.
-  std::vector<bool> Kept;   ///< By node: computed once. Empty: none is.
-  std::vector<bool> Spared; ///< By node: the user says what its value is.
+  bool HasStates;           ///< Set if a variable has a VariableState.
+  std::vector<bool> Kept;   ///< By node: unreplicated. Empty: no node.
+  std::vector<bool> Spared; ///< By node: the user accepts its value.
   /// By node: only updates of sync-on-read variables use its value.
   std::vector<bool> OfMetrics;
   /// By array or stack: an unrelated value is written to it. For lookups only.
   llvm::DenseMap<NodeId, bool> TakesUnrelated;
   TypeAnalysis::KeptNodes Found;
-  bool GivesRows = false; ///< A kept node gives rows that a constant claimed.
+  bool GivesRows = false; ///< Set if a kept node has claimsRows().
   uint64_t SweepLimit = 0;
 };
 

@@ -5,9 +5,9 @@
 // The fixpoint of type inference. Every round infers types as if the demands of
 // earlier rounds were met, and makes more demands. Rounds after the first visit
 // only nodes that read a type that changed. A demand moves up along linear ops
-// to the raw gradient, so that a gradient is reduced once for all its users. A
-// round sees only demands of earlier rounds, so the result does not depend on
-// the order of nodes.
+// to the raw gradient, so that one reduction serves all its users. Since a
+// round sees only demands of earlier rounds, the result does not depend on the
+// order of nodes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,7 +62,8 @@ TypeAnalysis::TypeAnalysis(const Graph &G, ArrayRef<NodeId> Order,
   findStates();
   TypeInference Rules(*this, Order);
   std::vector<Demand> Reductions;
-  // Each round meets at least one more demand; ordinary graphs take three.
+  // Each round meets at least one more demand. Ordinary graphs need three
+  // rounds.
   TurnLimit Limit("collective requests", 3 + 2 * Types.size());
   while (Rules.round() || (KeepOnce && Rules.keepUnrelated(*KeepOnce))) {
     Limit.turn([&] {
@@ -75,14 +76,14 @@ TypeAnalysis::TypeAnalysis(const Graph &G, ArrayRef<NodeId> Order,
         continue;
       Reduced[Index] = true;
       Reductions.push_back(A);
-      // A node that joins rows changes its own type, too.
+      // A reduction of joined rows changes the type of their node as well.
       Rules.markUsers(A.Source.Node);
       Rules.restartLoops();
       if (natural(A.Source).isJoined())
         Rules.mark(A.Source.Node);
     }
   }
-  // A later demand may have made a reduction downstream of it unnecessary.
+  // A later demand may make an earlier reduction, further down, unnecessary.
   for (Demand &D : Reductions) {
     ReplicationType Type = natural(D.Source);
     if (!Type.isPartial()) {
@@ -185,7 +186,7 @@ TypeAnalysis::sizePowers(Endpoint E) const {
   if (natural(E).Symbolic && all_of(Powers, [](int64_t P) { return P == 0; }) &&
       Dims.table().areSame(*Value))
     return std::nullopt;
-  // Different powers are applied as a vector of products.
+  // Elements with different powers are scaled by a vector of products.
   if (!all_equal(Powers) &&
       (Dims.isMatrix(E) || any_of(Powers, [](int64_t P) { return P < 0; })))
     return std::nullopt;

@@ -2,16 +2,17 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A type says, for a tensor of a replicated program, how the local values of
-// the replicas relate to the value in the single-device step, the *global* or
-// *true* value:
+// The replication type of a tensor relates its local values, one on each
+// replica, to its value in the single-device step, the *global* or *true*
+// value:
 //
 //     true = N^-k * combine(local_0, ..., local_{N-1})
 //
 // Here combine picks any local value (Replicated), concatenates them along an
 // axis (Sharded), or adds them, takes their minimum, ... (Partial). Varying
 // means that no relation is known. graft finds gradients by these types, not by
-// names or optimizers: a Partial value that reaches a write must be reduced.
+// names or optimizers: a Partial value that is written to a variable must be
+// reduced.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,7 +44,7 @@ llvm::StringRef combineName(Combine Op);
 enum Assumption : uint8_t {
   AssumesLocalBatchNorm = 1, ///< Statistics are those of one replica's rows.
   AssumesRandomDraw = 2,     ///< Equal in distribution, not in value.
-  AssumesReduction = 4,      ///< A reduction that was asked for, not proved.
+  AssumesReduction = 4,      ///< The user chose a reduction that is not proved.
 };
 
 /// A mark of Varying values: indices that are right only within the shard of a
@@ -56,8 +57,8 @@ enum class LocalIndices : uint8_t {
   RowNumbers,
   RowIndices, ///< Tuples along the last axis that begin with a row number.
   IndexRows,  ///< RowIndices transposed: tuples along the first axis.
-  /// A tensor that a batch norm keeps for its gradient. Only the kernel knows
-  /// its size. The gradient op of the same replica may read it.
+  /// A tensor that a batch norm keeps for its gradient op on the same replica.
+  /// Only the kernel determines its size.
   ForGradient,
   // The replica's entries of a sparse tensor: those in the rows of its shard.
   // They have the order of the whole tensor, which need not be sorted by row.
@@ -94,7 +95,7 @@ struct ReplicationType {
   LocalIndices Indices = LocalIndices::None;
   uint8_t Assumes = 0;
   bool Zero : 1 = false;     ///< All zeros: every K fits, see hasSizeOf().
-  bool Symbolic : 1 = false; ///< An integer made of local sizes.
+  bool Symbolic : 1 = false; ///< An integer computed from local sizes.
   /// The global value of an unreplicated node, computed on the rows of all
   /// replicas. A per-replica user reads its shard, or the value itself if it
   /// has no batch axis (TypeContext::ofWhole).
@@ -215,7 +216,7 @@ struct ReplicationType {
            (L != Layout::Partial || Op == O.Op);
   }
   bool operator==(const ReplicationType &O) const = default;
-  /// Returns the text in remarks, such as "Sharded(0) k=1".
+  /// Returns the type as remarks print it, such as "Sharded(0) k=1".
   std::string str() const;
 };
 
@@ -224,8 +225,8 @@ static_assert(sizeof(ReplicationType) == 16);
 /// A collective request: a node that must be inserted so that every rule holds.
 struct Demand {
   enum KindTy : uint8_t {
-    /// Tensor Source becomes Replicated k=0 for all its users. If Source joins
-    /// rows, its node then reads the rows of all replicas.
+    /// Tensor Source becomes Replicated k=0 for all its users. If Source is a
+    /// concatenation of rows, its node then reads the rows of all replicas.
     Reduce,
     Gather, ///< Input Index is gathered along Axis, for User alone.
     Scale,  ///< Input Index is multiplied by N^Power, for User alone.
@@ -272,7 +273,7 @@ public:
   };
   const KeptNodes &kept() const { return Kept; }
 
-  /// Returns the type of a tensor, with the demanded reductions in place.
+  /// Returns the type of a tensor, as if the demanded reductions were met.
   ReplicationType type(Endpoint E) const {
     ReplicationType Type = natural(E);
     return Type.isPartial() && Reduced[Dims.outputIndex(E)] ? reducedType(Type)
@@ -290,8 +291,9 @@ public:
     return Type.isJoined() || Type.Symbolic ? numberOf(E, Type) : Type;
   }
 
-  /// Returns the k of each element of \p E, integers made of local sizes: the
-  /// global element is N^k times the local one. None if a k is not known.
+  /// Returns the k of each element of \p E, whose integers are computed from
+  /// local sizes. The global element is N^k times the local one. Returns
+  /// nothing if a k is unknown.
   std::optional<llvm::SmallVector<int64_t, 4>> sizePowers(Endpoint E) const;
 
   /// Returns the axis along which a replica reads its shard of \p E, which is
@@ -299,20 +301,20 @@ public:
   /// axis is not known, if there are several, or if \p E holds sizes.
   std::optional<int> wholeAxis(Endpoint E) const;
 
-  /// Returns the number of equal blocks of rows that every replica has, each in
-  /// the order of the global value. Returns 0 for any other value, and for too
-  /// many blocks to join.
+  /// Returns the number of equal blocks of rows in \p E on every replica, each
+  /// block in the order of the global value. Returns 0 for any other value, and
+  /// for too many blocks to join.
   unsigned blocks(Endpoint E) const;
 
   /// Returns the demands, sorted by kind and then by node. A finished program
   /// has none.
   const std::vector<Demand> &demands() const { return Demands; }
 
-  /// Infers the types of nodes that are new and forgets the demands, which are
-  /// met now. \p Order is the new topological order.
+  /// Infers the types of new nodes and drops the demands, which are met now.
+  /// \p Order is the new topological order.
   void extend(llvm::ArrayRef<NodeId> Order);
 
-  /// Returns the reason for a Varying result of \p N that began at \p N.
+  /// Returns the reason for a Varying result of \p N whose origin is \p N.
   std::string reason(NodeId N) const;
 
   /// Returns the inputs of updates whose value is not proved: (node, input), in
@@ -320,22 +322,22 @@ public:
   const std::vector<std::pair<NodeId, unsigned>> &unprovedWrites() const {
     return Unproved;
   }
-  /// Returns true if \p N reads or writes a variable that has a policy of its
-  /// own. \p N may write the value that the policy asks for, even if it is not
-  /// the value of the single-device step.
+  /// Returns true if \p N reads or writes a variable with a non-default policy.
+  /// Under the policy, \p N may write a value that is not the value of the
+  /// single-device step.
   bool usesState(NodeId N) const { return anyStates() && stateOf(N); }
-  /// Returns true if \p Type is Varying because a variable's policy says so.
+  /// Returns true if the policy of a variable makes \p Type Varying.
   bool isByPolicy(const ReplicationType &Type) const {
     return anyStates() && Type.isVarying() && Type.Cause != NoNode &&
            (States.contains(Type.Cause) || stateOf(Type.Cause));
   }
-  /// Returns true if \p N or its input \p I, as in unprovedWrites(), uses such
-  /// a variable.
+  /// Returns true if \p N or its input \p I, as in unprovedWrites(), uses a
+  /// variable with a non-default policy.
   bool usesState(NodeId N, unsigned I) const {
     return anyStates() && (stateOf(N) || (I < Vars.update(G, N).NumVars &&
                                           stateOf(G.input(N, I))));
   }
-  /// Returns true if a variable has a policy of its own.
+  /// Returns true if a variable has a non-default policy.
   bool anyStates() const { return !States.empty(); }
   /// Returns true if \p N reads a variable whose copies are not aggregated. A
   /// run outside of the step must not read \p N, since it would get copy 0.
@@ -376,15 +378,16 @@ public:
   /// among the rows of all replicas. Each node is listed once.
   const std::vector<NodeId> &unusableNumbers() const { return Unusable; }
 
-  /// Returns the nodes, in node order, whose integer was taken to be a size of
-  /// the single-device step (DimAnalysis::shared) but differs on replicas.
+  /// Returns the nodes whose integer was assumed to be a size of the
+  /// single-device step (DimAnalysis::shared) but differs on replicas. In node
+  /// order.
   std::vector<NodeId> differing() const;
 
   /// One part of a concatenation order: the order of its rows and their number.
-  /// The number is Rows, or Size if only its size variable is known.
-  /// A list with a single part has another meaning: the rows of Order that a
-  /// node of the op Where with row count Rows selects. If Size is set as well,
-  /// the list means Size blocks of Rows rows each.
+  /// The number is Rows, or Size if only its size variable is known. A list
+  /// with a single part has another meaning: from rows in order Order, a Where
+  /// selects Rows rows. If Size is set as well, the list means Size blocks of
+  /// Rows rows each.
   struct OrderedPart {
     uint32_t Order;
     DimId Size;
@@ -413,8 +416,8 @@ private:
     Result.Assumes = Type.Assumes;
     return Result;
   }
-  /// The joint type of the copies of a variable with a policy of its own
-  /// (VariableStates.cpp).
+  /// The state of a variable with a non-default policy: the joint type of its
+  /// copies (VariableStates.cpp).
   struct VariableState {
     ReplicationType Type;
     Aggregation How = Aggregation::None;

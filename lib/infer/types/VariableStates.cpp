@@ -2,20 +2,20 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The state of a variable has a type: that of its copies together. A value that
-// is written must have that type, and a value that is read has it.
+// The copies of a variable together have a type, the state of the variable. A
+// value that is written must have that type. A value that is read has it.
 //
 //   mirrored, replicated               Replicated
 //   sync-on-read sum                   Partial(sum)
 //   sync-on-read mean                  Partial(sum) k=1
 //   sync-on-read only-first-replica    Replicated
-//   sync-on-read none                  Varying: they are not combined
+//   sync-on-read none                  Varying: copies are not combined
 //
 // So a sum over the rows of a replica is added to a sync-on-read sum as it is.
-// Nothing is exchanged before the variable is read outside of the step. A value
-// that all replicas have, such as a restored one, is divided among the copies
-// of a sum. A value of another scale is multiplied by a power of N. The initial
-// value is not: every copy gets it, which is right for zeros only.
+// Replicas exchange nothing until the variable is read outside of the step. A
+// Replicated value, such as a restored one, is divided among the copies of a
+// sum. A value of another scale is multiplied by a power of N. The initial
+// value is not scaled: every copy gets it, which is right only for zeros.
 //
 // If each replica writes its own value to a mirrored variable, because a policy
 // asked for it, the copies differ: the state is Varying from then on.
@@ -64,8 +64,8 @@ TypeAnalysis::VariableState *TypeInference::stateOf(Endpoint E) {
   return It == T.States.end() ? nullptr : &It->second;
 }
 
-/// Returns true if the node at hand reads a variable that has a state, or
-/// writes a sync-on-read one. The node has its types then.
+/// Infers the types of the node at hand if it reads a variable that has a
+/// state, or writes a sync-on-read variable. Returns false if it does neither.
 bool TypeInference::usesState() {
   if (UpdateDef U = T.Vars.update(G, N); U.Kind != UpdateKind::None) {
     const TypeAnalysis::VariableState *S = stateOf(input(0));
@@ -73,7 +73,7 @@ bool TypeInference::usesState() {
       writeState(*S, U);
       return true;
     }
-    // The update needs the whole value in each copy of a slot.
+    // The update needs the global value in each copy of a slot.
     bool Any = false;
     for (unsigned I = 1; I < U.NumVars && I < numData(); ++I)
       if (const TypeAnalysis::VariableState *Slot = stateOf(input(I));
@@ -100,7 +100,7 @@ bool TypeInference::usesState() {
       continue;
     setAll(varying("uses in place a variable whose copies are partial or "
                    "differ per replica"));
-    // A saver must not write copy 0 of a reference as the value.
+    // A saver must not save copy 0 of a reference as the value.
     if (S->OnRead && node().Count == Copies::Once)
       T.Unproved.push_back({N, I});
     return true;
@@ -108,11 +108,10 @@ bool TypeInference::usesState() {
   return false;
 }
 
-/// Infers a write to a sync-on-read variable. Nothing is exchanged for it.
+/// Infers a write to a sync-on-read variable. It needs no collective.
 void TypeInference::writeState(const TypeAnalysis::VariableState &S,
                                const UpdateDef &U) {
-  // A value that is Replicated with scale exponent To gives each copy its
-  // share.
+  // A Replicated value with scale exponent To is the share of each copy.
   int To = S.How == Aggregation::Sum ? -1 : 0;
   bool Adds = U.Kind == UpdateKind::Assign || U.Kind == UpdateKind::AssignAdd;
   for (unsigned I = U.NumVars; I < numData(); ++I) {
@@ -122,9 +121,9 @@ void TypeInference::writeState(const TypeAnalysis::VariableState &S,
     bool Fits = (X.Zero && !X.isSharded()) || (X.isReplicated() && X.K == To) ||
                 (S.Type.isPartial() && X.isPartial() && X.Op == Combine::Sum &&
                  X.K == S.Type.K);
-    // Scaling needs no exchange, but the initial value is taken as it is.
+    // Scaling needs no collective. The initial value is not scaled.
     int Power = (X.isPartial() ? S.Type.K : To) - X.K;
-    // An integer cannot be shared out: each step would lose the remainder.
+    // An integer cannot be divided by N: each step would lose the remainder.
     bool IsLost = U.Kind == UpdateKind::AssignAdd && Power < 0 &&
                   !isFloating(G.outputType(input(I)));
     if (Adds && !Fits && !IsLost && N != S.Initial &&
@@ -149,8 +148,9 @@ void TypeInference::diverge(NodeId Var, TypeAnalysis::VariableState &S) {
   T.Vars.forEachUse(G, Var, [&](Use U) { mark(U.User); });
 }
 
-/// Demands the global value of all that an update reads. The gradient slot of
-/// the op plays no part: an optimizer made of plain assignments is as good.
+/// Demands the global value of all operands of an update. The rule does not
+/// depend on the gradient slot of an op, so an optimizer can also consist of
+/// plain assignments.
 void TypeInference::update(const UpdateDef &U) {
   TypeAnalysis::VariableState *S = HasStates ? stateOf(input(0)) : nullptr;
   for (unsigned I = U.NumVars; I < numData(); ++I) {

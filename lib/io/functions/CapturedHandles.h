@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The graph of a concrete function (`f.get_concrete_function().graph`) has no
-// variables: placeholders, which no session can feed, stand for the handles.
+// variables. It has placeholders for their handles, which no session can feed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,8 @@ namespace graft {
 
 /// Returns the GraphDef \p Bytes with variables in the place of placeholders. A
 /// rule of \p Rules is `PLACEHOLDER=VARIABLE`, or `PLACEHOLDER=VARIABLE[4,3]`
-/// if the graph does not have the shape. The variable has this name and
-/// shared_name. Two placeholders may stand for one variable.
+/// if the graph does not have the shape. VARIABLE is the name and shared_name.
+/// Two placeholders may be handles of the same variable.
 llvm::Expected<std::string> captureVariables(llvm::StringRef Bytes,
                                              llvm::ArrayRef<std::string> Rules);
 

@@ -164,7 +164,7 @@ Error GraphMaker::addNode(const NodeDef &Node) {
   for (std::string &Input : *New.mutable_input())
     if (Error E = inputText(Input).moveInto(Input))
       return E;
-  // A node may be colocated with an argument.
+  // The body may colocate a node with an argument.
   if (auto It = New.mutable_attr()->find("_class");
       It != New.mutable_attr()->end()) {
     auto *List = It->second.mutable_list()->mutable_s();
@@ -202,7 +202,8 @@ Error GraphMaker::addResults() {
   for (const std::string &Name : Def.signature().control_output())
     if (auto It = Def.control_ret().find(Name); It != Def.control_ret().end())
       Effects.push_back(It->second);
-  // Old functions do not list the nodes that must run.
+  // Old functions do not list the nodes that must run. Then all nodes with
+  // effects must run.
   if (Effects.empty())
     for (const NodeDef &Node : Def.node_def())
       if (const graft::OpDef *Op = findOp(Node.op()); !Op || Op->isStateful())
@@ -219,7 +220,7 @@ Error GraphMaker::addResults() {
   return Error::success();
 }
 
-/// Adds the functions that the body names, and those that these name.
+/// Adds the functions that the body names, directly or through other functions.
 void GraphMaker::addLibrary() {
   StringSet<> Seen;
   std::vector<const FunctionDef *> Work{&Def};
@@ -291,7 +292,7 @@ private:
   std::vector<const NodeDef *> Nodes;
 };
 
-/// Returns for each node whether a result or an effect needs it.
+/// Returns a flag for each node: true if a result or an effect needs the node.
 std::vector<bool> BodyMaker::findNeeded() const {
   std::vector<bool> Needed(Nodes.size());
   std::vector<unsigned> Work;

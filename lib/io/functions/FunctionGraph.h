@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The body of a function is a graph: its arguments are feeds, its results are
-// fetches. Captured variables are arguments, too: handles. The graph has them
-// as variables again, each once and under its own name:
+// Converts the body of a function into a graph and back. Arguments become feeds
+// and results become fetches. The handle of a captured variable is an argument,
+// too, and becomes a variable:
 //
 //     train(x, w) {                            x = Placeholder
 //       r = ReadVariableOp(w)                  w = VarHandleOp
@@ -13,8 +13,8 @@
 //     }                                        result_0 = Identity(y)
 //                                              effects = NoOp(^r)
 //
-// On the way back, unneeded nodes are left out. A node that takes the handle of
-// an argument has no device: TensorFlow places it on the variable's device.
+// The conversion back drops unneeded nodes. A node that takes the handle of an
+// argument has no device: TensorFlow places it on the variable's device.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ namespace graft {
 
 /// A variable whose handle is an argument.
 struct CapturedVariable {
-  std::string Name; ///< Empty: not known.
+  std::string Name; ///< Empty if not known.
   tensorflow::DataType Type = tensorflow::DT_INVALID;
   tensorflow::TensorShapeProto Shape;
 
@@ -42,7 +42,7 @@ struct CapturedVariable {
 /// The values that TensorFlow adds to the arguments of each call: variables,
 /// tables, tensors.
 struct Captures {
-  /// By argument; unknown if it is no variable.
+  /// By argument; without a name or type if the argument is no variable.
   std::vector<CapturedVariable> Variables;
   /// The first argument that the caller does not pass.
   unsigned First = 0;
@@ -59,8 +59,8 @@ struct FunctionGraph {
 };
 
 /// Returns the graph of \p Def with the functions of \p Library that it runs
-/// and \p Versions, the field of a GraphDef. Returns an error if a graph cannot
-/// have an argument or a result of it.
+/// and \p Versions, the field of a GraphDef. Returns an error if an argument or
+/// a result cannot be a node of a graph.
 llvm::Expected<FunctionGraph> graphOf(const tensorflow::FunctionDef &Def,
                                       const FunctionLibrary &Library,
                                       const Captures &Captured,

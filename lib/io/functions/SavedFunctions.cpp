@@ -20,8 +20,8 @@ using namespace tensorflow; // Messages only.
 namespace graft {
 namespace {
 
-/// Returns the only call in \p Def if \p Def does nothing but pass on arguments
-/// and results, else null.
+/// Returns the only call in \p Def if \p Def only forwards its arguments to the
+/// call and returns the results, else null.
 const NodeDef *onlyCall(const FunctionDef &Def,
                         const FunctionLibrary &Library) {
   const NodeDef *Call = nullptr;
@@ -89,7 +89,8 @@ static std::string below(StringRef Path, StringRef Name, bool IsMap) {
   return Path.empty() ? Name.str() : (Path + "." + Name).str();
 }
 
-/// Returns the captures of \p Def, its last arguments, by the object graph.
+/// Returns the captures of \p Def that the object graph lists. These are the
+/// last arguments.
 Captures Finder::capturesOf(const FunctionDef &Def) const {
   Captures Result;
   unsigned Count = Def.signature().input_arg_size();
@@ -118,7 +119,7 @@ void Finder::addFunction(StringRef Name, const std::string &Path,
     return;
   bool IsInner = !IsOuter && !Library.hasEffects(*Def);
   Captures Captured = capturesOf(*Def);
-  // Enters the functions it only calls, each once.
+  // Follows functions that only call another function, each once.
   StringSet<> Entered;
   while (const NodeDef *Call = onlyCall(*Def, Library)) {
     const FunctionDef *Inner = Library.find(Call->attr().at("f").func().name());
@@ -135,7 +136,7 @@ void Finder::addFunction(StringRef Name, const std::string &Path,
       unsigned From = ArgumentOf.lookup(StringRef(Input).split(':').first);
       if (From < Captured.Variables.size())
         Its.Variables[I] = Captured.Variables[From];
-      // Bound arguments come last, in this order or another.
+      // Bound arguments are last, but their order may differ in the call.
       if (From >= Captured.First && I < Its.First)
         Its.First = static_cast<unsigned>(I);
       if (From < Captured.First)
@@ -170,7 +171,7 @@ void Finder::addObject(int Id, const std::string &Path, unsigned Depth) {
   if (Object.has_bare_concrete_function())
     addFunction(Object.bare_concrete_function().concrete_function_name(), Path,
                 Path, IsOuter);
-  // The functions that make or fill a table are for its owner.
+  // A user does not call the functions that create and fill a table.
   if (Object.has_function() || Object.has_resource())
     return;
   bool IsMap = Object.has_user_object() &&

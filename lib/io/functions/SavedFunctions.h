@@ -4,10 +4,10 @@
 //
 // `tf.saved_model.load` returns objects with functions and ignores the graph of
 // the SavedModel. The functions are bodies of the library. An object names each
-// function, and the variables of other objects are bound to its last arguments.
+// function, and binds variables of other objects to its last arguments.
 //
-// A function that only calls another one, such as the function of a signature,
-// stands for that one: rewriting the inner body rewrites the step of all its
+// Some functions only call another function, as the function of a signature
+// does. Then only the inner body is rewritten, which rewrites the step of all
 // callers.
 //
 //===----------------------------------------------------------------------===//

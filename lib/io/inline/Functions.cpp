@@ -210,8 +210,8 @@ std::string FunctionLibrary::obstacle(const FunctionRef &F) const {
   return "";
 }
 
-/// Returns true if \p Node has effects itself; \p Calls gets the functions of
-/// the library that it runs.
+/// Returns true if the op of \p Node has effects. Stores in \p Calls the
+/// functions of the library that \p Node runs.
 bool FunctionLibrary::opHasEffects(const tensorflow::NodeDef &Node,
                                    function_ref<void(StringRef)> Calls) const {
   bool IsCall = false, Unknown = false;
@@ -241,8 +241,8 @@ bool FunctionLibrary::opHasEffects(const tensorflow::NodeDef &Node,
          !isVariableOp(Def->Name);
 }
 
-/// Goes from functions with effects of their own to their callers, so that
-/// nested calls cost no stack.
+/// Walks from functions whose ops have effects to their callers, without
+/// recursion: calls may nest deeply.
 void FunctionLibrary::findEffects() {
   StringMap<std::vector<StringRef>> Callers;
   std::vector<StringRef> Work;

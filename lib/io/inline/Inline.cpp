@@ -2,13 +2,14 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A call is replaced by the nodes of its function, called `<call>/<node>` as
-// TensorFlow's own inliner calls them. The guarantees of a call hold:
+// Replaces a call by the nodes of its function, with the names `<call>/<node>`
+// of TensorFlow's own inliner. The guarantees of a call hold:
 //
-//   - no node of it runs before the control inputs of the call, or if the
-//     call is dead (control inputs, or an Identity of each argument);
-//   - each reader of an output and each node that waits for the call waits for
-//     all effects of the function, too, even if the output does not need them.
+//   - A node of the body waits for the control inputs of the call, and does not
+//     run if the call is dead. The body has control inputs for this, or an
+//     Identity of each argument.
+//   - Each reader of an output and each node that waits for the call waits for
+//     all effects of the function, even if the output does not need them.
 //
 // Conditionals and loops are in InlineControl.cpp.
 //
@@ -53,7 +54,7 @@ InlineResult inlineCalls(Graph &G, const InlineOptions &Options) {
 }
 
 //===----------------------------------------------------------------------===//
-// What is a call
+// Calls and their functions
 //===----------------------------------------------------------------------===//
 
 CallKind Inliner::kindOf(NodeId N) const {
@@ -63,7 +64,7 @@ CallKind Inliner::kindOf(NodeId N) const {
              : Kind;
 }
 
-/// Returns the node of Options.Like that has the name of \p N, maybe as a copy.
+/// Returns the node, or its copy 0, with the name of \p N in Options.Like.
 NodeId Inliner::findLike(NodeId N) const {
   NodeId Found = Options.Like->find(G.name(N));
   return Found != NoNode ? Found
@@ -112,7 +113,7 @@ bool Inliner::isInside(StringRef Function, uint32_t Chain) const {
 
 std::string Inliner::obstacle(NodeId N, CallKind Kind, uint32_t Chain,
                               ArrayRef<FunctionRef> Functions) const {
-  // Each branch is nested in the one before.
+  // Each branch is nested in the branch before.
   constexpr size_t MaxBranches = 1000;
   if (Functions.empty())
     return "it names no function";
@@ -213,7 +214,7 @@ NodeId Inliner::add(StringRef Prefix, StringRef Name, StringRef Op,
   AttrRun Run;
   for (const auto &[Key, Value] : Attrs)
     Run.raw(Key, serialize(Value));
-  // About the memory of a node without its bytes.
+  // The approximate memory of a node, without its name and attributes.
   constexpr uint64_t Each = 64;
   Made += Each + Prefix.size() + Name.size() + Run.str().size() +
           sizeof(Endpoint) * Inputs.size();
@@ -235,8 +236,8 @@ Inliner::Ends Inliner::controls(NodeId N) const {
 }
 
 /// Returns a control input, in the frame of the call \p N, that is dead if the
-/// call is dead. Nodes of the body that have no inputs wait for it. Returns
-/// none if nothing can be dead.
+/// call is dead. Nodes of the body without inputs wait for this control input.
+/// Returns none if no node of the graph can be dead.
 Inliner::Ends Inliner::witness(NodeId N) {
   Ends Result = controls(N);
   if (!Result.empty() || G.node(N).NumData == 0)
@@ -271,7 +272,7 @@ void Inliner::waitForEffects(Body &B, StringRef Prefix, NodeId After) {
 // Calls
 //===----------------------------------------------------------------------===//
 
-/// Returns how many bytes of nodes may be made for this graph.
+/// Returns the maximum size in bytes of the nodes added to this graph.
 uint64_t Inliner::limit() const {
   uint64_t Bytes = 0;
   for (NodeId N = 0; N < G.size(); ++N)
@@ -281,7 +282,7 @@ uint64_t Inliner::limit() const {
   return (16 << 20) + 64 * Bytes;
 }
 
-/// Reports that there are too many nodes; names the outermost function.
+/// Reports too many added nodes, with the name of the outermost function.
 Inliner::Body Inliner::exhausted(const FunctionRef &F, uint32_t Chain,
                                  NodeId Call) {
   std::string Outermost = F.Name;
@@ -313,7 +314,7 @@ static unsigned declaredType(const FunctionRef &F,
 }
 
 /// Returns the type of \p E, or DT_INVALID if neither the op table nor the
-/// library has it. A call that is not inlined yet takes it from the library.
+/// library has it. The library has the types of calls not inlined yet.
 unsigned Inliner::typeOf(Endpoint E) const {
   if (G.opDef(E.Node))
     return G.outputType(E.Node, E.Port);
@@ -326,9 +327,9 @@ unsigned Inliner::typeOf(Endpoint E) const {
              : unsigned(DT_INVALID);
 }
 
-/// Reports an error unless \p E, which is \p What of \p Who, has the type
-/// \p Want. No other check finds this error, because the readers of a call's
-/// result expect the type that the call declares.
+/// Reports an error unless \p E has the type \p Want. \p Who and \p What name
+/// its node and \p E in the message. No other check finds this error, because
+/// readers of the result of a call expect the type that the call declares.
 void Inliner::wantType(StringRef Who, Endpoint E, unsigned Want,
                        const Twine &What) {
   unsigned Type = typeOf(E);
@@ -346,8 +347,8 @@ void Inliner::wantType(StringRef Who, Endpoint E, unsigned Want,
                       .str()});
 }
 
-/// Returns for each node of \p Def whether a result or an effect needs it.
-/// TensorFlow does not run the others, and no user can fetch them.
+/// Returns a flag for each node of \p Def: true if a result or an effect needs
+/// the node. TensorFlow does not run other nodes, and no user can fetch them.
 static std::vector<bool> findNeeded(const tensorflow::FunctionDef &Def) {
   StringMap<unsigned> IndexOf;
   for (const tensorflow::NodeDef &Node : Def.node_def())
@@ -423,8 +424,8 @@ Inliner::Body Inliner::instantiate(const FunctionRef &F,
     // Each call has its own frame.
     if (auto It = Its.find("frame_name"); It != Its.end())
       It->second.set_s(Prefix + "/" + It->second.s());
-    // Its output_shapes have the batch size of the whole batch. No check of the
-    // value is lost: a conditional of the same function made it.
+    // The attribute output_shapes contains the global batch size. Dropping it
+    // loses no check: a conditional of the same function made the value.
     if (Node.op() == op::OptionalGetValue)
       for (auto &Shape :
            *Its["output_shapes"].mutable_list()->mutable_shape()) {
@@ -483,7 +484,8 @@ Inliner::Body Inliner::instantiate(const FunctionRef &F,
              "result '" + Twine(Arg.name()) + "' of function '" + F.Name + "'");
   }
   if (Library.hasEffects(Def)) {
-    // Old functions do not list the nodes that must run: all with effects.
+    // Old functions do not list the nodes that must run. Then all nodes with
+    // effects must run.
     for (const std::string &Name : Def.signature().control_output())
       if (auto It = Def.control_ret().find(Name); It != Def.control_ret().end())
         B.Effects.push_back(Resolve("^" + It->second));
@@ -515,15 +517,15 @@ void Inliner::call(NodeId N, const FunctionRef &F, uint32_t Chain) {
   replace(N, B);
 }
 
-/// Makes the users of the call \p N use \p B. The call stays under its name if
-/// it is a result or a user asks for the name.
+/// Replaces the call \p N by \p B in all its users. A node with the name of the
+/// call stays if the call is a result or a user asks for the name.
 void Inliner::replace(NodeId N, const Body &B) {
   SmallVector<unsigned, 4> Wanted = G.outputTypes(N);
   Wanted.resize(B.Outputs.size(), DT_INVALID);
   for (auto [Port, E] : enumerate(B.Outputs))
     wantType(G.name(N), E, Wanted[Port],
              "result " + Twine(Port) + " of this call");
-  // A wrong body replaces nothing; the call stays.
+  // After an error in the body the call stays.
   if (!Result.Errors.empty())
     return;
   bool HadUses = G.hasUses(N);
@@ -557,7 +559,7 @@ void Inliner::replace(NodeId N, const Body &B) {
     G.remove(N);
     return;
   }
-  // The node stays and gets another op.
+  // The node stays, with another op.
   for (const AttrEntry &A : G.attrs(N))
     G.removeAttr(N, A.Key);
   if (B.Outputs.empty()) {

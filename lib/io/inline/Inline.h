@@ -20,7 +20,7 @@ struct InlineOptions {
   /// Calls whose outputs are named by a user.
   llvm::StringSet<> Kept;
   /// If set, an output that was made from an inlined graph. Its node with the
-  /// name of a call decides whether the call is inlined and keeps its name.
+  /// name of a call shows if the call was inlined and if the name was kept.
   const Graph *Like = nullptr;
 };
 
@@ -39,8 +39,8 @@ struct InlineResult {
 bool mayCall(const Graph &G);
 
 /// Replaces calls of functions by the nodes of the functions, and If, Case and
-/// While by version 1 control flow: the same step, with all nodes visible. The
-/// result depends only on the graph and the options.
+/// While by version 1 control flow. The step stays the same, and all its nodes
+/// are visible. The result depends only on the graph and the options.
 InlineResult inlineCalls(Graph &G, const InlineOptions &Options = {});
 
 } // namespace graft

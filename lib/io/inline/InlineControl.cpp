@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// If, Case and While become version 1 control flow, as TensorFlow lowers them
-// itself before it runs a graph (lower_if_op.cc, lower_case_op.cc,
-// lower_while_op.cc). A Case is a chain of conditionals: is it 0, is it 1, ...
+// Converts If, Case and While to version 1 control flow, as TensorFlow does
+// before it runs a graph (lower_if_op.cc, lower_case_op.cc, lower_while_op.cc).
+// A Case becomes a chain of conditionals: index == 0, index == 1, ...
 //
 //     y = If(p, x)        s = Switch(x, p)
 //                     →   y = Merge(else-branch(s:0), then-branch(s:1))
@@ -55,7 +55,7 @@ Inliner::Body Inliner::branches(NodeId N, ArrayRef<Endpoint> Predicates,
     Here.push_back({Switch, 1});
     Rest.push_back({Switch, 0});
   }
-  // The other predicates are evaluated on the other side only.
+  // Only the else side reads the other predicates.
   SmallVector<Endpoint, 4> Later(Predicates.begin(), Predicates.end());
   for (size_t I = Level + 1; I < Later.size(); ++I)
     Later[I] = {Chosen(Later[I], Named("switch_is", I)), 0};
@@ -76,7 +76,7 @@ Inliner::Body Inliner::branches(NodeId N, ArrayRef<Endpoint> Predicates,
                                  op::Merge, {X, Y}, N, Two));
   if (T.Effects.empty() && F.Effects.empty() && !Both.Outputs.empty())
     return Both;
-  // A node that runs after the effects of the branch that was taken.
+  // Adds a node that runs after the effects of the taken branch.
   Ends Sides;
   for (auto [Pivot, Side] : {std::pair(Off, &F), std::pair(On, &T)}) {
     Ends Inputs{Pivot};
@@ -113,22 +113,22 @@ void Inliner::conditional(NodeId N, CallKind Kind,
                                  {Index, {Number, 0}}, N));
     }
   }
-  // A conditional with one branch has no pivot of its own.
+  // A conditional with one branch has no predicate that could be its pivot.
   Ends Pivot = Predicates.empty() ? witness(N) : controls(N);
   Body B =
       branches(N, Predicates, Branches, Args, {Prefix, N, Chain, Pivot}, 0);
   replace(N, B);
 }
 
-/// Returns for each output of \p Def whether it is the argument with the same
-/// number, unchanged.
+/// Returns a flag for each output of \p Def: true if the output is the argument
+/// with the same index, unchanged.
 static std::vector<bool> findInvariants(const tensorflow::FunctionDef &Def) {
   StringMap<StringRef> Passes;
   for (const tensorflow::NodeDef &Node : Def.node_def())
     if (Node.op() == op::Identity && Node.input_size() == 1)
       Passes[Node.name()] = StringRef(Node.input(0)).split(':').first;
-  // Finds the begin of a chain of Identities. Each is walked once: then its
-  // nodes lead to the begin, or, on a cycle, to nothing.
+  // Finds the begin of a chain of Identities. After a walk each node of the
+  // chain points to the begin or, on a cycle, to no node.
   auto FirstOf = [&](StringRef Name) {
     SmallVector<StringRef *, 8> Path;
     for (auto It = Passes.find(Name); It != Passes.end() && !Name.empty();

@@ -28,7 +28,7 @@ public:
 private:
   using Ends = llvm::SmallVector<Endpoint, 8>;
 
-  /// A call to replace. Chains has the chain of functions around it.
+  /// A call to replace. Chains contains the chain of functions around the call.
   struct Work {
     NodeId Node;
     uint32_t Chain;
@@ -93,13 +93,13 @@ private:
   Graph &G;
   const InlineOptions &Options;
   FunctionLibrary Library;
-  /// The bytes of added nodes and their limit. Functions that call others twice
-  /// each make exponentially many nodes.
+  /// The bytes of added nodes and their limit. A chain of functions that each
+  /// call the next one twice makes exponentially many nodes.
   uint64_t Made = 0;
   uint64_t Limit;
   std::string LikeScope;  ///< The scope of copies 0 in Options.Like.
   uint32_t OpsSeen = 0;   ///< The ops that witness() has seen.
-  bool CanBeDead = false; ///< Set if one of these makes dead outputs.
+  bool CanBeDead = false; ///< Set if one of these ops makes dead outputs.
   std::vector<Work> Queue;
   std::vector<Link> Chains;
   llvm::StringSet<> Gone; ///< The names of removed calls.

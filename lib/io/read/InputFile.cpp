@@ -46,13 +46,13 @@ void endOnLostPage(int Signal, siginfo_t *Info, void *) {
   for (const MappedFile *F = Mapped; F; F = F->Next) {
     if (Lost < F->Begin || Lost >= F->End)
       continue;
-    // Before the message: other threads lose the same pages.
+    // Temporary files first: other threads may lose the same pages.
     removeTemporaries();
     [[maybe_unused]] ssize_t Ignored =
         ::write(STDERR_FILENO, F->Message.data(), F->Message.size());
     ::_exit(1);
   }
-  // Another cause: the instruction runs again and ends the program.
+  // For another cause, the instruction runs again and ends the program.
   std::signal(Signal, SIG_DFL);
 }
 

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A large input is mapped. A process that writes to the file meanwhile changes
-// the graph under the passes, and one that truncates it removes pages. Neither
-// may lead to an output.
+// A large input is mapped. If another process writes to the file meanwhile, the
+// graph changes under the passes. If it truncates the file, pages disappear. In
+// both cases no output may be written.
 //
 //===----------------------------------------------------------------------===//
 

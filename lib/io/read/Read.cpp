@@ -173,7 +173,7 @@ Error ModuleReader::loadGraph() {
       return E;
   if (Error E = M.G->parse(M.GraphBytes))
     return locate(std::move(E));
-  // The size from which releasing pages is worth reading some twice.
+  // From this size on, pages are released, although some are then read twice.
   constexpr uint64_t Large = 128 << 20;
   uint64_t Bytes = 0;
   for (StringRef Part : M.GraphBytes)
@@ -224,7 +224,7 @@ Error ModuleReader::openShards(const ShardName &Given) {
   return Error::success();
 }
 
-/// Finds out the kind of the file, and which files there are.
+/// Finds the kind of the file, and all shards.
 Expected<InputKind> ModuleReader::sniff() {
   StringRef Bytes = M.Buffers.front()->getBuffer();
   std::optional<ShardName> Shard = ShardName::parse(M.FileName);
@@ -237,7 +237,7 @@ Expected<InputKind> ModuleReader::sniff() {
   Expected<InputKind> Kind = sniffBinary(Bytes, Options.Kind);
   if (!Shard || (Kind && *Kind != InputKind::GraphDef))
     return Kind;
-  // A shard may lack a node to tell its kind by.
+  // A shard may have no node that shows its kind.
   consumeError(Kind.takeError());
   if (Error E = openShards(*Shard))
     return E;

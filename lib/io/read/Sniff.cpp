@@ -19,9 +19,9 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-/// Returns true if \p Body can be a NodeDef: it has a name and the name of an
-/// op. In a MetaGraphDef the same field is a MetaInfoDef, which has a list of
-/// op definitions or nothing in the place of the op.
+/// Returns true if \p Body can be a NodeDef: it has a name and an op name. In a
+/// MetaGraphDef the same field is a MetaInfoDef, in which a list of op
+/// definitions, or no field at all, is in the place of the op name.
 bool looksLikeNode(StringRef Body) {
   wire::Reader R(Body);
   wire::Field F;
@@ -41,9 +41,9 @@ bool looksLikeNode(StringRef Body) {
 
 enum class Answer : uint8_t { No, Maybe, Yes };
 
-/// Returns whether \p Body is a GraphDef inside a MetaGraphDef, judging by its
-/// first node. In a GraphDef the same field is a library of functions. It
-/// starts with a function, which does not look like a node.
+/// Tests if \p Body is a GraphDef inside a MetaGraphDef by its first node. In a
+/// GraphDef the same field is a library of functions. Its first function does
+/// not look like a node.
 Answer looksLikeGraph(StringRef Body) {
   wire::Reader R(Body);
   wire::Field F;
@@ -104,7 +104,7 @@ Fits examine(StringRef Bytes) {
       Result.Graph &= IsNode;
       if (++FirstFields > 1)
         Result.Meta = false;
-      // Two nodes are enough; the reader checks a graph's other fields.
+      // Two nodes are enough. The reader checks the other fields of a graph.
       if (FirstFields == 2 && Result.Graph)
         break;
     } else if (F.Number == 2) {

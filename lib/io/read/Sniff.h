@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Protobuf messages do not have their type, and a MetaGraphDef may parse as a
-// GraphDef without an error. Therefore the bytes are inspected first.
+// The bytes of a protobuf message do not name its type, and a MetaGraphDef may
+// parse as a GraphDef without an error. Therefore graft inspects the bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ inline constexpr int TextDepth = 100;
 bool looksLikeText(llvm::StringRef Bytes);
 
 /// Returns the kind of the message in \p Bytes. \p Wanted is the kind that the
-/// user gives; an error explains why it cannot be that, or why no kind fits.
+/// user gives. Returns an error if the message has another kind or none.
 llvm::Expected<InputKind> sniffBinary(llvm::StringRef Bytes, InputKind Wanted);
 
 /// The same for text, by the name of the first field.

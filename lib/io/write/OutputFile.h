@@ -66,8 +66,8 @@ public:
   std::error_code close();
   /// Replaces the destination.
   std::error_code keep();
-  /// For one of several files that are kept together: moves the old destination
-  /// away until the new one is there, or until restore().
+  /// For an output of several files: renames the old destination until the new
+  /// file replaces it, or until restore().
   std::error_code hide();
   /// Replaces the destination so that restore() can undo it.
   std::error_code replace();

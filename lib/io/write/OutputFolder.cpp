@@ -296,10 +296,10 @@ Error OutputFolder::keep(bool Replace) {
   if (std::error_code Reason =
           Exists ? swapPaths(Name, Target) : sys::fs::rename(Name, Target))
     return systemFailure("cannot write", Target, Reason);
-  // It may not be the folder that create() checked.
+  // The old folder may not be the folder that create() checked.
   if (Exists)
     if (Error E = checkReplaced(Name, Shown)) {
-      // None of its files is removed, wherever it is.
+      // If the folder cannot be swapped back, none of its files is removed.
       if (swapPaths(Name, Target))
         release();
       return E;

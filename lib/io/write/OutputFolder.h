@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A SavedModel is a folder: the graph and other files that belong to it. The
-// output folder is made beside its destination under another name, so that it
-// is complete or not there.
+// A SavedModel is a folder with the graph and other files. The output folder is
+// made beside its destination under another name, so that the destination is
+// never incomplete.
 //
 //===----------------------------------------------------------------------===//
 

@@ -426,7 +426,7 @@ bool TextPrinter::number(uint64_t Bits, const FieldInfo &F, unsigned Level) {
     break;
   case FieldDescriptor::TYPE_FLOAT:
   case FieldDescriptor::TYPE_DOUBLE:
-    // The rule for -0 as a default is subtle: TextFormat prints it.
+    // Subtle rules decide if -0 is a default, so TextFormat prints it.
     if (!F.Present)
       return false;
     P = Wide ? putFloat(P, std::bit_cast<double>(Bits))

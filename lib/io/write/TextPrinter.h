@@ -20,14 +20,15 @@
 
 namespace graft {
 
-/// Text under construction: room is made once per line and then filled.
+/// Text under construction. A writer reserves space once per line.
 class TextBuffer {
 public:
   size_t size() const { return Size; }
   void truncate(size_t To) { Size = To; }
   llvm::StringRef text() const { return {Data.get(), Size}; }
 
-  /// Returns room for \p Count more bytes; commit() says how many are used.
+  /// Returns space for \p Count more bytes. The caller then calls commit() with
+  /// the end of the used bytes.
   char *room(size_t Count) {
     // Never null, not even for no bytes.
     if (Capacity - Size <= Count)

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Prints wire bytes as protobuf's TextFormat prints the message in them, byte
-// for byte, without making the message. The fields are taken from its
-// descriptor. TextFormat prints only those messages that are legal but unusual
-// (fields out of order, an unknown field, a string that is not ASCII).
+// Prints wire bytes as the same text as protobuf's TextFormat, but without
+// making the message. The descriptor of the message has its fields. TextFormat
+// itself prints only legal but unusual messages (fields out of order, an
+// unknown field, a string that is not ASCII).
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,9 +21,9 @@ namespace graft {
 
 class TextPrinter;
 
-/// Takes the fields of a GraphDef in wire form, in chunks of any size, and
-/// writes as text a message of some kind that contains the graph. Nodes are
-/// printed as they come.
+/// Receives the fields of a GraphDef in wire form, in chunks of any size, and
+/// writes the text of a message that contains the graph. Prints each node as
+/// soon as it is complete.
 class TextWriter final : public ByteSink {
 public:
   /// \p Message is the wire form of the whole message with an empty graph.

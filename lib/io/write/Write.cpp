@@ -54,9 +54,9 @@ void appendInput(std::string &Out, const Graph &G, Endpoint E) {
 StringRef GraphNodeWriter::body(NodeId N, std::string &Scratch) const {
   const Node &This = G.node(N);
   bool HasState = hasProgramState(This);
-  // A node that was read with program attributes has its other attributes
-  // outside of the bytes read. These bytes must not come back after a pass
-  // removed the state.
+  // If a node was read with program attributes, its other attributes are stored
+  // outside of the bytes read. Once a pass has removed the program state, these
+  // bytes must not be written again.
   bool Intact =
       This.RawData &&
       (!This.AttrData || (This.AttrData >= This.RawData &&
@@ -142,8 +142,8 @@ private:
 Error ModuleWriter::plan() {
   if (isIdentity())
     return Error::success();
-  // The exact size is needed for the length of an enclosing field, or if the
-  // file might be too large.
+  // The exact size is needed for the length of an enclosing field, and if the
+  // bound is above the maximum size of a file.
   NodeBytes = Nodes.sizeBound();
   Exact = !M.Enclosing.empty() || NodeBytes + Others > MessageLimit;
   if (!Exact)

@@ -22,7 +22,7 @@ enum class OutputFormat : uint8_t {
   Text,
   Summary,
   Dot,
-  Types, ///< Not written here: analyses know types.
+  Types, ///< The inferred types, which another component writes.
   None
 };
 
@@ -33,8 +33,8 @@ struct WriteOptions {
   unsigned Threads = 1;        ///< Threads that render binary output.
   /// The maximum bytes of a file, to write several; 0: one file.
   uint64_t ShardSize = 0;
-  /// Work that the first of several threads does before it renders. With one
-  /// thread it is done before anything is written.
+  /// Work that the first of several threads does before it renders. A single
+  /// thread does this work before it writes any byte.
   std::function<void()> Beside;
   /// Checks the finished files before they replace the destination.
   std::function<llvm::Error(llvm::ArrayRef<std::string> TemporaryFiles)> Check;
@@ -88,8 +88,8 @@ public:
   std::string Text;
 };
 
-/// Writes the live nodes of a graph; nodes that no pass changed as they were
-/// read.
+/// Writes the live nodes of a graph. A node that no pass changed has the bytes
+/// of the input.
 class GraphNodeWriter final : public NodeWriter {
 public:
   explicit GraphNodeWriter(const Graph &G) : G(G), Order(G.order()) {}

@@ -117,7 +117,7 @@ Error writeFiles(ArrayRef<std::string> Paths, const WriteOptions &Options,
                                "cannot write '" + Path + "': is a directory");
   OutputFiles Files(Paths);
   Error Produced = Produce([&]() -> ByteSink & { return Files.next(); });
-  // An error of the files is the cause of the producer's error.
+  // If writing failed, that error is the cause of the producer's error.
   if (Error E = Files.finish()) {
     consumeError(std::move(Produced));
     return E;

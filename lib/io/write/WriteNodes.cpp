@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each thread takes the next block of units, renders it into its own chunk and
-// writes that when it is the block's turn. So bytes come in order for any sink,
-// and memory is a chunk per thread: a block that is larger waits for its turn
-// in the middle.
+// Each thread repeatedly renders the next block of units into its own chunk and
+// writes the chunk when it is the block's turn. So any sink receives the bytes
+// in order. The memory is one chunk per thread: a thread with a larger block
+// waits for its turn when the chunk is full.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ public:
     await();
     To.write(Bytes);
   }
-  /// Gives the turn to the next block.
+  /// Passes the turn to the next block.
   void pass() {
     await();
     Turn.store(Block + 1, std::memory_order_release);

@@ -17,9 +17,9 @@ namespace graft {
 std::string primaryName(const Graph &G, NodeId N, unsigned Number,
                         llvm::StringRef Word);
 
-/// Makes the collections of conditionals and loops of version 1 name the nodes
-/// of replica 0 that expand-replicas writes, or the nodes of \p Worker.
-/// TensorFlow looks all of them up when it imports the graph.
+/// Renames the nodes in the collections of version 1 conditionals and loops to
+/// copy 0, as expand-replicas writes it, or to the nodes of \p Worker.
+/// TensorFlow looks up all of these names when it imports the graph.
 void lowerContexts(Module &M, std::optional<unsigned> Worker = std::nullopt);
 
 } // namespace graft

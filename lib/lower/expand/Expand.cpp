@@ -37,7 +37,8 @@ ReplicaExpander::Number::Number(unsigned Replica) {
       std::to_chars(Text, Text + sizeof(Text), Replica).ptr - Text);
 }
 
-/// Takes type and index from the replica, job and task from \p Of.
+/// Returns devices with the type and index of each replica, and the job and
+/// task of \p Of.
 ReplicaExpander::DeviceRow ReplicaExpander::deviceRow(StringRef Of) const {
   DeviceRow Row;
   Row.Names.reserve(Devices.size());
@@ -131,8 +132,8 @@ void ReplicaExpander::sizes(
 }
 
 uint64_t ReplicaExpander::sizeBound() const {
-  // The bytes that a name grows by, with the head of its field and a port; the
-  // bytes of a node beside names and attributes of the input.
+  // The bytes that a name grows by, with the head of its field and a port. Then
+  // the bytes of a node without the names and attributes of the input.
   constexpr uint64_t Name = 48, Fixed = 128, Special = 1024;
   uint64_t Total = 0, LongestDevice = 0, LongestName = 0;
   for (const DeviceRow &Row : Rows)
@@ -188,9 +189,9 @@ static void writeCopy(NodeRenderer &Renderer, unsigned Replica,
   Out.filledTo(End);
 }
 
-/// Writes copies from \p S.First + 1 on. They differ from \p Model, copy
-/// S.First, in the numbers and devices at these places of the body, which
-/// begins \p Head bytes after the begin.
+/// Writes the copies of \p S after its first, whose bytes are \p Model. They
+/// differ from \p Model only in the numbers and devices at the given offsets of
+/// the body, which begins \p Head bytes after the begin.
 void ReplicaExpander::stamp(StringRef Model, size_t Head, Span S,
                             ArrayRef<uint32_t> NumbersAt,
                             ArrayRef<uint32_t> DevicesAt, const Node &This,
@@ -215,7 +216,8 @@ void ReplicaExpander::stamp(StringRef Model, size_t Head, Span S,
   }
 }
 
-/// Writes the copies of \p N with \p Pair; false if it needs NodeRenderer.
+/// Writes the copies of \p N with \p Pair. Returns false if \p N needs
+/// NodeRenderer.
 bool ReplicaExpander::writeFast(FastNodeWriter &Pair, NodeId N,
                                 OutputBuffer &Out) const {
   const Node &This = G.node(N);
@@ -250,8 +252,8 @@ void ReplicaExpander::write(size_t Begin, size_t End, OutputBuffer &Out) const {
   auto Pair = std::make_unique<FastNodeWriter>(*this);
   SmallVector<uint32_t, 32> NumbersAt, DevicesAt;
   SmallVector<char, 0> Model;
-  // The nodes that a node reads are all over the graph: prefetch their records
-  // first, then their names.
+  // The inputs of a node are all over the graph: prefetch their records first,
+  // then their names.
   constexpr size_t Ahead = 8;
   auto Soon = [&](size_t I, auto Fetch) {
     if (I >= End)

@@ -22,15 +22,15 @@
 
 namespace graft {
 
-/// Returns \p Device of a replica on the job and task of \p Of.
+/// Returns the replica's \p Device, moved to the job and task of \p Of.
 std::string mergeDevices(llvm::StringRef Of, llvm::StringRef Device);
 
 class FastNodeWriter;
 
 class ReplicaExpander final : public NodeWriter {
 public:
-  /// \p G must be a finished program (expand-replicas checks it) and outlive
-  /// this.
+  /// \p G must be a finished program (expand-replicas checks it) and must
+  /// outlive the expander.
   ReplicaExpander(const Graph &G, Mesh Devices);
 
   size_t units() const override { return Order.size(); }
@@ -41,9 +41,9 @@ public:
   using NodeWriter::write;
 
   /// Calls \p F with the bytes of each copy of each per-replica node, and of
-  /// each unreplicated node, in the order in which they are written. It is for
-  /// callers that need to know which nodes are copies of one node; write()
-  /// takes less time.
+  /// each unreplicated node, in the order in which they are written. Callers
+  /// that need not know which nodes are copies of one node use write(), which
+  /// is faster.
   void forEachCopy(
       llvm::function_ref<void(NodeId Of, std::optional<unsigned> Replica,
                               llvm::StringRef Bytes)>
@@ -70,8 +70,8 @@ private:
     std::vector<std::string> Names;
     std::vector<Span> Spans;
     size_t Longest = 0;
-    /// Set if the names from replica 1 on differ only in the replica's number,
-    /// which ends them.
+    /// Set if the devices from replica 1 on differ only in the replica's number
+    /// at the end.
     bool IsNumbered = false;
   };
 

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Takes a node of the program apart into the segments of its copies. Field
-// numbers are those of tensorflow/core/framework/node_def.proto: name 1, op 2,
-// input 3, device 4, attr 5. Attributes that hold names or identities are
-// rewritten as docs/Design.md lists them.
+// Splits a node of the program into the segments of its copies. Field numbers
+// are those of tensorflow/core/framework/node_def.proto: name 1, op 2, input 3,
+// device 4, attr 5. Attributes that hold names or identities are rewritten as
+// docs/Design.md lists them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,8 @@ void setPort(Segment &I, uint32_t Port) {
   I.Length += Extra;
 }
 
-/// Takes a field with \p Tag off \p Text if it is there in the usual form.
+/// Removes a field in the usual form from the begin of \p Text, and returns
+/// true if there is one.
 bool takeField(StringRef &Text, unsigned Field, StringRef &Contents) {
   if (Text.empty() || Text[0] != bytesTag(Field))
     return false;
@@ -115,7 +116,8 @@ void NodeRenderer::dataInput(Endpoint Input) {
   }
   Segment::Copies For = Segment::All;
   if (Source.Flags & NF_ElidePrimary) {
-    // A take-first merge, or a device copy that copy 0 does not need.
+    // The source is a take-first merge, or a device copy that copy 0 does not
+    // need.
     For = Source.Count == Copies::Once ? Segment::All : Segment::First;
     firstInput(G.input(Input.Node, 0), For);
     if (For == Segment::All)
@@ -246,7 +248,8 @@ bool NodeRenderer::readClasses(StringRef Entry) {
   return true;
 }
 
-/// Adds the form of an attribute in copies; false if it stays as it is.
+/// Rewrites or drops an attribute for the output. Returns false if the
+/// attribute stays as it is.
 bool NodeRenderer::rewrite(StringRef Key, StringRef Entry, StringRef Whole) {
   if (Key.starts_with("_")) {
     if (Key != ClassKey)
@@ -378,7 +381,8 @@ void NodeRenderer::plain() {
   endPart();
 }
 
-/// Adds a node between all replicas and a computation that is written once.
+/// Adds a node that connects all replicas with a computation that is written
+/// once.
 void NodeRenderer::fan() {
   ownName(Segment::Name);
   literal(E.OpFields[This->Op]);
@@ -405,8 +409,8 @@ void NodeRenderer::stamp() {
     attribute(CopyWordAttr, encodeStringAttr(E.Word));
 }
 
-/// Returns the suffix to append to the node's name for an operand that it
-/// needs: \p Suffix, with a number if a node of the program has that name.
+/// Returns the suffix that names an operand of the node, such as a constant: \p
+/// Suffix, with a number if a node of the program has that name.
 StringRef NodeRenderer::operand(StringRef Suffix) {
   StringRef Name(This->NameData, This->NameSize);
   std::string Free = G.uniqueName((Name + Suffix).str());

@@ -14,8 +14,8 @@ using namespace llvm;
 
 namespace graft {
 
-/// The places of the next byte of copy 0 and of the other copy; lives in
-/// registers while a node is rendered.
+/// The places of the next byte of copy 0 and of the other copy. The cursor
+/// lives in registers while a node is rendered.
 struct FastNodeWriter::DualCursor {
   char *First, *Other;
   const char *OtherBegin;
@@ -49,7 +49,7 @@ struct FastNodeWriter::DualCursor {
     *Number++ = static_cast<uint32_t>(Other - OtherBegin);
     Other = put(Other, Digits, NumDigits);
   }
-  /// For a few bytes.
+  /// Copies a few bytes.
   static char *put(char *P, const char *Text, unsigned Size) {
     *P++ = *Text;
     for (unsigned I = 1; I < Size; ++I)
@@ -88,7 +88,7 @@ struct FastNodeWriter::DualCursor {
     *Number++ = static_cast<uint32_t>(Mark - OtherBegin);
   }
 
-  /// Inputs, each with `^` or `:port`.
+  /// Writes the head of an input, and the `^` of a control input.
   LLVM_ATTRIBUTE_ALWAYS_INLINE
   static char *inputHead(char *P, size_t NameSize, uint32_t Port,
                          unsigned PortSize) {
@@ -154,7 +154,8 @@ LLVM_ATTRIBUTE_ALWAYS_INLINE bool FastNodeWriter::input(DualCursor &P,
       P.otherInput(F, Input.Port);
     return true;
   }
-  // A take-first merge, or a device copy that copy 0 does not need.
+  // The source is a take-first merge, or a device copy that copy 0 does not
+  // need.
   Endpoint Real = Input;
   while (G.node(Real.Node).Flags & NF_ElidePrimary &&
          !E.isSplit(G.node(Real.Node)))
@@ -196,7 +197,7 @@ LLVM_ATTRIBUTE_ALWAYS_INLINE bool FastNodeWriter::control(DualCursor &P,
   return true;
 }
 
-/// Adds control inputs of copy 0, or of an unreplicated node, from all copies
+/// Adds control inputs to copy 0 or an unreplicated node: one from each copy
 /// but copy 0.
 void FastNodeWriter::others(DualCursor &P, const CopyNaming &F) const {
   char *Mark;
@@ -214,7 +215,7 @@ void FastNodeWriter::others(DualCursor &P, const CopyNaming &F) const {
 
 using Cursor = FastNodeWriter::DualCursor;
 
-/// Write the fields around a name in an entry: a list of strings in `_class`,
+/// Writes the fields around a name in an entry: a list of strings in `_class`,
 /// or a string.
 static char *classHeads(char *P, size_t Size) {
   Size += ClassPrefix.size();

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes most nodes. Their copies differ in the device and in numbers at known
-// places; copy 0 and one other copy are written side by side, in one walk and
-// without counting first. NodeRenderer writes all other nodes: both write the
-// same bytes.
+// Writes nodes whose copies differ only in the device and in the replica's
+// number, which are most nodes. Copy 0 and one other copy are written in one
+// walk, without computing sizes first. NodeRenderer writes all other nodes, and
+// would write the same bytes for these.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,15 +23,16 @@ public:
   explicit FastNodeWriter(const ReplicaExpander &E)
       : E(E), G(E.G), Count(static_cast<unsigned>(E.Devices.size())) {}
 
-  /// Renders copy 0 and copy \p Replica of \p N, or an unreplicated node; false
-  /// if NodeRenderer is needed, which does not depend on \p Replica.
+  /// Renders copy 0 and copy \p Replica of \p N, or the one node if \p N is
+  /// unreplicated. Returns false if \p N needs NodeRenderer, for this and every
+  /// other \p Replica.
   bool render(NodeId N, unsigned Replica);
 
   /// The rendered copies. An unreplicated node has no other copy.
   llvm::StringRef first() const { return {FirstBegin, FirstSize}; }
   llvm::StringRef other() const { return {OtherBegin, OtherSize}; }
-  /// The places of the replica's number and device in other(), counted from its
-  /// body, which begins headSize() bytes after its begin.
+  /// The offsets of the replica's number and device in the body of other(). The
+  /// body begins headSize() bytes after the begin of other().
   llvm::ArrayRef<uint32_t> numbers() const { return {Numbers, NumNumbers}; }
   llvm::ArrayRef<uint32_t> devices() const {
     return {&Device, HasDevice ? size_t(1) : size_t(0)};
@@ -41,9 +42,9 @@ public:
   struct DualCursor;
 
 private:
-  /// Upper bounds: the bytes of the names and attributes of a node, the bytes
-  /// of a device, the fields of a node, the bytes of a field beside its text,
-  /// and of a node's head.
+  /// Upper bounds: the bytes of a node's names and attributes, the bytes of a
+  /// device, the fields of a node, the bytes of a field without its text, and
+  /// the bytes of a node's head.
   static constexpr size_t MaxText = 8 << 10, MaxDevice = 1 << 10;
   static constexpr size_t MaxFields = 64, FieldExtra = 64, Head = 8;
   static constexpr size_t BufferSize =

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A node is taken apart once, into segments that say which bytes stand where
-// and in which copies. Sizes are sums over them, and copies are written from
-// them.
+// A node is split into segments once. A segment describes consecutive bytes of
+// the node, and the copies that have them. The size of a copy is the sum of its
+// segments, and a copy is written segment by segment.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@ using wire::bytesTag;
 /// The key field of an entry.
 constexpr llvm::StringLiteral StringField = "\x0a\x0bshared_name";
 
-/// Returns true if copies may have the attribute \p Key in another form.
+/// Returns true if the value of the attribute \p Key may differ by copy.
 inline bool differsByCopy(llvm::StringRef Key) {
   return Key == "shared_name" || Key == "seed2" || Key == "frame_name";
 }
@@ -39,7 +39,7 @@ inline bool differsByCopy(llvm::StringRef Key) {
 /// computation. merge-fetches renames the local node of a merged value to
 /// `replica/<name>`, or `<v>/replica/<rest>` if its name begins with a
 /// variable; the results of a TPU computation are called `<name>_<i>`. \p Word
-/// is that of the copies.
+/// is the word in the names of copies.
 inline bool isRenamedLocal(const Node &N, llvm::StringRef Word) {
   if (N.Kind == Inserted::Merge && N.Count == Copies::PerReplica)
     return true;
@@ -132,9 +132,8 @@ struct StreamOut {
   void device(llvm::StringRef Text) { To.write(Text); }
 };
 
-/// The place of the replica's number in the name of a copy. Names of programs
-/// are written with `|` at Node::NameSplit; copy 0 of a local node has its
-/// number too.
+/// The place of the replica's number in the name of a copy. In the examples `|`
+/// marks Node::NameSplit. Copy 0 of a local node has its number too.
 enum class ReplicaSuffix : uint8_t {
   None,   ///< `w` is `w`: there is one for all replicas.
   Before, ///< `y` is `replica_1/y`: most nodes.
@@ -143,8 +142,8 @@ enum class ReplicaSuffix : uint8_t {
   Bare,   ///< `w|/Read` is `w/1/Read`: of a variable with policy `replicated`.
 };
 
-/// Returns the length of a suffix beside the number: `replica_` and `/` in
-/// either order, or one of `_` and `/`.
+/// Returns the length of a suffix without its number: `replica_` and `/` in
+/// either order, or only `_` or `/`.
 constexpr unsigned suffixSize(ReplicaSuffix Where) {
   return Where >= ReplicaSuffix::Short ? 1 : 9;
 }
@@ -227,12 +226,12 @@ public:
 
   /// Makes \p N the node that is rendered.
   void select(NodeId N);
-  /// Returns the bytes of copy \p Replica, or of the nodes for an unreplicated
-  /// node, as fields of a GraphDef.
+  /// Returns the number of bytes of copy \p Replica as a field of a GraphDef.
+  /// An unreplicated node may be written as several nodes, which all count.
   uint64_t size(unsigned Replica);
   /// Writes the copy that size() counted last, or one of equal size.
   template <typename Out> Out render(Out O, unsigned Replica) const;
-  /// Returns an upper bound of the numbers in a copy.
+  /// Returns an upper bound of how often a copy contains its number.
   size_t maxNumbers() const { return NumSegments * (Classes.size() + 1); }
 
 private:
@@ -312,7 +311,7 @@ private:
   uint64_t ClassList = 0;                ///< Size of that list, for the last
                                          ///< size().
   bool HasClasses = false;
-  /// The end of the segments of a node of the output, and its size.
+  /// One node of the output: the end of its segments, and its size.
   struct Part {
     unsigned End;
     uint64_t Size;

@@ -33,9 +33,10 @@ class HostClusters {
 public:
   explicit HostClusters(Graph &G);
 
-  /// Returns the computation that \p N is in; 0: in none.
+  /// Returns the number of the computation that contains \p N; 0: none does.
   uint32_t of(NodeId N) const { return Of[N]; }
-  /// Returns a number above all with which ids of computation \p C begin.
+  /// Returns a number larger than those with which ids of computation \p C
+  /// begin.
   unsigned nextId(uint32_t C) const { return Computations[C].NextId; }
   /// Records that computation \p C has a host cluster \p Id.
   void count(uint32_t C, llvm::StringRef Id);
@@ -43,11 +44,12 @@ public:
   /// The name of \p N in the input: tpu-replicate calls an output of a
   /// computation `<computation>/<name>`.
   llvm::StringRef inputName(NodeId N) const;
-  /// Returns true if \p N brackets a computation and is no op of it.
+  /// Returns true if \p N was added for the TPU form of a computation, and is
+  /// no op of the input.
   bool isScaffold(NodeId N) const;
 
-  /// Puts \p N into host cluster \p Id, and the Identity that pulls a control
-  /// edge of \p N, and of no other op, into the computation.
+  /// Puts \p N into host cluster \p Id. An Identity that reads an outside
+  /// tensor only for a control edge to \p N follows it.
   void mark(NodeId N, llvm::StringRef Id);
   /// Marks the gradients of host ops: an op in a scope `S/gradients`, or
   /// `gradients_<k>`, that is colocated with an op of host cluster `r` or `r.*`
@@ -72,14 +74,15 @@ private:
   std::vector<uint32_t> Of;              ///< By node.
 };
 
-/// Reports a host cluster with another op between two of its ops: TensorFlow
-/// makes one node of the cluster. Returns false after an error.
+/// Reports a path that leaves a host cluster and comes back. TensorFlow makes
+/// one node of the cluster, which would wait for itself. Returns false after an
+/// error.
 bool checkHostCycles(const Graph &G, DiagnosticEngine &Diags);
 bool checkHostCycles(const tensorflow::FunctionDef &Body,
                      DiagnosticEngine &Diags);
 
-/// Adds one warning that names up to five unmarked ops of computations that no
-/// TPU runs: summaries and Print.
+/// Adds one warning that names up to five ops that no TPU runs, such as
+/// summaries and Print, if they are in a computation but not on the host.
 void warnUnsupportedOps(const Graph &G, DiagnosticEngine &Diags);
 
 } // namespace graft

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// TensorFlow makes one node of a host cluster. If a path leaves a cluster and
+// TensorFlow turns a host cluster into one node. If a path leaves a cluster and
 // comes back, that node would wait for itself.
 //
 //===----------------------------------------------------------------------===//
@@ -76,7 +76,7 @@ std::optional<Edge> findCycle(Ops &All) {
     uint32_t Group = All.Groups[I];
     return Group ? First[Group] = std::min(First[Group], I) : I;
   };
-  // The first op of a group stands for all of them.
+  // The first op of a group represents the group.
   std::vector<bool> Gone(Size);
   for (uint32_t I = 0; I < Size; ++I)
     Gone[I] = Vertex(I) != I;

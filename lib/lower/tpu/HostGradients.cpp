@@ -2,11 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Python gives the gradient of a host op a host cluster of its own, so that the
-// forward op and its gradient are not one node with the rest of the step
-// between them. The id of that cluster is the scope of the call of
-// `tf.gradients`: TensorFlow defines it by names, so this is the only place
-// where a scope has a meaning. `_class` shows which nodes belong to a host op.
+// TensorFlow's Python code puts the gradient of a host op into a separate host
+// cluster. In one cluster, the forward op and its gradient would be one node
+// with the rest of the step between them. The id of that cluster is the scope
+// of the call of `tf.gradients`: TensorFlow defines it by names, so this is the
+// only place where a scope has a meaning. `_class` shows which nodes belong to
+// a host op.
 //
 //===----------------------------------------------------------------------===//
 

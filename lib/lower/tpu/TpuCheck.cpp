@@ -77,7 +77,7 @@ bool Checker::checkInput(const TpuInput &I) {
   return true;
 }
 
-/// Reports ops outside that read a member which is not an output.
+/// Reports ops outside that read a tensor of \p Member that is no output.
 bool Checker::checkReaders(NodeId Member) {
   bool Good = true;
   for (Use U : G.uses(Member)) {

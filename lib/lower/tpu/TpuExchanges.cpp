@@ -115,8 +115,8 @@ Endpoint Exchanges::stack(Endpoint E, unsigned Type) {
   return Small ? cast(Result, Sum, Type) : Result;
 }
 
-/// Returns the number of the replica, as a vector of one element that is an
-/// input of the computation.
+/// Adds the number of the replica to the inputs of the computation, and returns
+/// it as a vector of one element.
 Endpoint Exchanges::replicaIndex() {
   if (Index.Node != NoNode)
     return Index;

@@ -95,7 +95,8 @@ NodeId Fetches::combine(const Twine &Name, size_t Output) {
 }
 
 /// Adds one node with the outputs \p Of. An output that the computation does
-/// not return is a text that says so, since no op takes a text for a number.
+/// not return becomes a string constant that explains this: an op that expects
+/// a number refuses a string.
 NodeId Fetches::combinePorts(StringRef Name, const Ports &Of) {
   if (Of.size() == 1 && Of.begin()->first == 0)
     return combine(Name, Of.begin()->second);

@@ -36,8 +36,8 @@ Tensor key(Endpoint E) { return {E.Node, E.Port}; }
 
 Endpoint control(NodeId N) { return {N, ControlPort}; }
 
-/// Returns \p Inner where a field of it is set, else \p Outer, as nested scopes
-/// of devices do.
+/// Returns \p Inner with unset fields filled in from \p Outer, as in nested
+/// `tf.device` scopes.
 std::string mergedDevice(StringRef Outer, StringRef Inner) {
   auto O = DeviceName::parse(Outer), I = DeviceName::parse(Inner);
   if (!O || !I)
@@ -82,7 +82,7 @@ private:
                          AttrRun Attrs);
   NodeId identity(StringRef Name, Endpoint Source, NodeId Waits, AttrRun Attrs,
                   NodeId After);
-  /// Returns the number of nodes that stand for a per-replica value.
+  /// Returns the number of nodes that this graph has for a per-replica value.
   unsigned copies() const { return C.Crossing ? 1 : C.Replicas; }
   void perReplica(NodeId N);
   void addMetadata();
@@ -198,8 +198,8 @@ void Builder::addInputs() {
   for (size_t I = 0; I < C.Inputs.size(); ++I) {
     AttrRun Attrs;
     Attrs.string(TpuClusterAttr, Form.Cluster);
-    // TensorFlow removes an unread Identity with this mark, and then the sizes
-    // would belong to other inputs.
+    // TensorFlow removes an unread Identity with this mark. The numbers of
+    // inputs that name sizes would then be wrong.
     if (C.Paddings.empty())
       Attrs.boolean("_tpu_input_identity", true);
     bool IsOutside = Given[I].Node == FanIn[I];
@@ -243,7 +243,7 @@ void Builder::convert(NodeId M) {
   }
   SmallVector<Endpoint, 4> Waits(G.controlInputs(M));
   auto Host = G.stringAttr(M, HostClusterAttr);
-  // A node of a loop would be in no frame if it waited for the metadata alone.
+  // A node of a loop that waited for the metadata alone would be in no frame.
   bool WaitsInFrame = false;
   for (Endpoint E : Waits) {
     NodeId From = E.Node;

@@ -4,8 +4,9 @@
 //
 // TensorFlow's annotated graph of a computation that is replicated over the
 // cores of TPUs: the ops exist once, are marked with the name of their cluster,
-// and stand between TPUReplicatedInput and TPUReplicatedOutput. It is what
-// `tf.compat.v1.tpu.replicate` builds; TensorFlow's own passes make it run.
+// and stand between TPUReplicatedInput and TPUReplicatedOutput.
+// `tf.compat.v1.tpu.replicate` builds the same graph, and TensorFlow's own
+// passes lower it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +39,7 @@ struct TpuVariable {
   NodeId Handle = NoNode;     ///< The handle that members read.
   std::vector<NodeId> Copies; ///< The handle of replica r, for each r.
   bool IsMirrored = false;
-  bool IsPacked = false; ///< Copies has one handle, which stands for all.
+  bool IsPacked = false; ///< Copies has one handle for all replicas.
 };
 
 /// How the values of the replicas are combined.
@@ -64,15 +65,15 @@ struct TpuPadding {
 /// A computation to replicate, and how.
 struct TpuComputation {
   unsigned Replicas = 1;
-  /// The ops of the computation. Other tensors that they read are captured,
-  /// unless these are in Inputs or Variables.
+  /// The ops of the computation. Tensors from outside that they read are
+  /// captured, unless they are in Inputs or Variables.
   std::vector<NodeId> Members;
   std::vector<TpuInput> Inputs;
   std::vector<TpuPadding> Paddings; ///< See padTpuInputs.
   std::vector<TpuOutput> Outputs;
-  std::vector<NodeId> Operations; ///< Members that run with the computation.
+  std::vector<NodeId> Operations; ///< Members that are run by name.
   std::vector<TpuVariable> Variables;
-  std::vector<Endpoint> Sums; ///< Readers get the sum over the replicas.
+  std::vector<Endpoint> Sums; ///< Tensors that are summed over replicas.
   /// The names of outputs and operations go to nodes outside that combine the
   /// values of the replicas; the members are renamed `<cluster>/<name>`. If
   /// false, outside readers of an output still read the member: the caller
@@ -101,8 +102,8 @@ struct TpuForm {
   std::vector<std::vector<NodeId>> Shards;
   /// Without outputs: the nodes that run the computation on each replica.
   std::vector<NodeId> Runs;
-  /// Uses by ops outside: they read an output, or wait for an op that has one
-  /// or that is an operation of the computation.
+  /// Uses by ops outside: reads of outputs, and control dependencies on ops
+  /// that have an output or are operations of the computation.
   std::vector<Use> Readers;
 };
 
@@ -159,8 +160,8 @@ bool padTpuInputs(Graph &G, TpuComputation &C, DiagnosticEngine &Diags);
 
 /// Prepares functional control flow for the cluster \p Cluster: ops in \p
 /// Members, and in functions that these call, are not turned into Switch and
-/// Merge. No op outside calls these functions too. Returns false after an
-/// error.
+/// Merge. Functions that ops outside call too are copied. Returns false after
+/// an error.
 bool keepTpuControlFlow(Graph &G, llvm::ArrayRef<NodeId> Members,
                         llvm::StringRef Cluster, DiagnosticEngine &Diags);
 

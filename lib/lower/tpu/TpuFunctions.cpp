@@ -38,7 +38,7 @@ bool isFunctionalControlFlow(StringRef Op) {
       .Default(false);
 }
 
-/// Returns true if ops of this kind name functions, or may be calls of one.
+/// Returns true if ops of this kind name functions or may be function calls.
 bool mayName(StringRef, const OpDef *Def) {
   return !Def || any_of(Def->attrs(), [](const AttrDef &A) {
     return StringRef(A.Type) == "func" || StringRef(A.Type) == "list(func)";
@@ -55,8 +55,8 @@ public:
   bool run();
 
 private:
-  using Called = std::map<std::string, NodeId>; ///< By name, and a node that
-                                                ///< runs it.
+  using Called = std::map<std::string, NodeId>; ///< By name: a node that
+                                                ///< runs the function.
 
   void readLibrary();
   template <typename Fn> void forEachCall(tensorflow::AttrValue &Value, Fn F);

@@ -55,9 +55,9 @@ private:
   std::vector<std::pair<NodeId, std::string>> Named;
 };
 
-/// Lets members wait for a constant instead of a control edge from outside,
-/// where the source has copies or no output: a computation waits for values
-/// only.
+/// Replaces a control edge from outside to a member by one from a new constant
+/// that waits for the source, if the source has copies or no output. A
+/// computation can wait for values only.
 void Lowering::waitForValues() {
   DenseMap<NodeId, NodeId> Values;
   for (NodeId N : C.Members)
@@ -81,7 +81,7 @@ void Lowering::waitForValues() {
     }
 }
 
-/// Finds the ops that users run: their names go to nodes outside.
+/// Finds the ops that users run by name: their names go to nodes outside.
 void Lowering::keepNames() {
   StringSet<> Collected;
   if (const tensorflow::MetaGraphDef *Meta = M.metaGraph())
@@ -220,7 +220,7 @@ static void dropResults(Module &M, const ProgramFacts &Facts,
     return This.Count == Copies::Once && !This.isDead() && !G.hasUses(N) &&
            This.NumInputs > 0 && Makes;
   };
-  // A node that cuts rows into blocks is there only to put these in order.
+  // A node that cuts rows into blocks has no purpose but their order.
   auto IsLeft = [&](NodeId N) {
     return IsResult(N) ||
            (G.node(N).Kind == Inserted::Blocks && G.isLive(N) && !G.hasUses(N));
@@ -230,7 +230,7 @@ static void dropResults(Module &M, const ProgramFacts &Facts,
     Branches.emplace(G, Facts.Order);
   for (NodeId N : Facts.Order) {
     auto Shape = Facts.Dims.shape({N, 0});
-    // In a branch a scalar may have no value that could be returned.
+    // A scalar in a branch that does not run has no value to return.
     bool IsNumber =
         Shape && Shape->empty() && !(Branches && !Branches->of(N).empty());
     if (!IsResult(N) || IsNumber || IsDeclared(N))

@@ -122,9 +122,9 @@ bool MemberSearch::addInputsOf(NodeId N) {
   return Good;
 }
 
-/// Adds the conditional that \p N decides or belongs to: all nodes that read a
-/// branch, up to the Merge, and unused results too. Outputs may be read
-/// outside.
+/// Adds the conditional of which \p N is the predicate or a member: all nodes
+/// that read a branch, up to the Merge, and unused results too. Nodes outside
+/// may read outputs.
 void MemberSearch::addBranches(NodeId N) {
   bool GivesBranch =
       Ops[G.node(N)] == Switch || (InBranch[N] && Ops[G.node(N)] != Merge);

@@ -11,7 +11,7 @@
 
 namespace graft {
 
-/// Options that say which other ops belong to a computation, and which do not.
+/// Options that add ops to a computation, or keep ops and feeds out of it.
 struct TpuMemberOptions {
   std::vector<std::string> Include; ///< Patterns of names, as of files in a
                                     ///< shell.
@@ -19,10 +19,10 @@ struct TpuMemberOptions {
   std::vector<Endpoint> SplitFeeds; ///< Feeds that members may not read whole.
 };
 
-/// Finds the members of \p C from its inputs, outputs and operations: all ops
-/// that these need, by data and by control, up to inputs, captures,
-/// placeholders and handles of variables. A loop is a member as a whole.
-/// Returns false after an error.
+/// Finds the members of \p C: all ops that its outputs and operations depend
+/// on, by data or control, up to inputs, captures, placeholders and handles of
+/// variables. If an op of a loop is a member, the whole loop is. Returns false
+/// after an error.
 bool findTpuMembers(const Graph &G, TpuComputation &C,
                     const TpuMemberOptions &Options, DiagnosticEngine &Diags);
 

@@ -81,8 +81,8 @@ private:
   std::vector<std::vector<unsigned>> Differs; ///< Axes, by input.
 };
 
-/// Returns the static shape that TensorFlow knows: that of a placeholder, of
-/// its parts, or the shape that follows from the ops.
+/// Returns the static shape that TensorFlow knows: of a placeholder, of a part
+/// of one, or as inferred through the ops.
 std::optional<Padder::Shape> Padder::shapeOf(Endpoint E) {
   if (G.isOp(E.Node, op::Split)) {
     auto Parts = G.intAttr(E.Node, "num_split");

@@ -3,10 +3,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A TPU runs its computation as a whole: an op inside cannot wait for an op
-// that waits for the computation. So the step is all that replicas compute from
-// their rows, all that this needs, and all nodes between two parts of it. Nodes
-// that only prepare variables (initializers, restore) stay outside, one copy
-// per replica, and so do nodes that read results or wait for the step.
+// that waits for the computation. So the step consists of all nodes that depend
+// on the rows of a replica, the nodes that these need, and the nodes on a path
+// from a part of the step to another. Nodes that only prepare variables
+// (initializers, restore) stay outside, one copy per replica, and so do nodes
+// that read results or wait for the step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -76,8 +77,8 @@ private:
   DiagnosticEngine &Diags;
   PerOp HostOps;
   std::vector<NodeId> Order;
-  /// Per-replica nodes that no member precedes: variables, splits of feeds, and
-  /// host ops on the rows before the step.
+  /// Per-replica nodes before all members: variables, splits of feeds, and host
+  /// ops that prepare the rows.
   std::vector<bool> Outside;
   std::vector<uint8_t> Pure; ///< 0: not asked yet, 1: no, 2: yes.
   TpuStep Step;
@@ -94,8 +95,7 @@ bool StepFinder::isHost(NodeId N) const {
   return G.outputType(N, 0) == DT_STRING;
 }
 
-/// Finds the per-replica nodes outside: variables, splits of feeds, and host
-/// ops on the rows before the step.
+/// Finds the per-replica nodes that run before the step (see Outside).
 void StepFinder::findOutside() {
   Outside.assign(G.size(), false);
   for (NodeId N : Order) {
@@ -108,7 +108,8 @@ void StepFinder::findOutside() {
   }
 }
 
-/// Adds all per-replica nodes that depend on the rows, and the ones they need.
+/// Adds all per-replica nodes that depend on the rows, and the per-replica
+/// nodes that these need.
 void StepFinder::grow() {
   std::vector<NodeId> Work;
   auto Add = [&](NodeId N) {
@@ -139,8 +140,8 @@ bool StepFinder::isOwn(NodeId N) const {
           isVariableOp(G.opName(N)));
 }
 
-/// Ends the step at effects that happen once after a part of it: nodes that
-/// wait for such an effect are left outside, one copy per replica.
+/// Ends the step at unreplicated effects that wait for a part of it. Nodes that
+/// wait for such an effect stay outside, one copy per replica.
 void StepFinder::cut() {
   std::vector<bool> After(G.size()), Late(G.size());
   for (NodeId N : Order) {
@@ -154,8 +155,8 @@ void StepFinder::cut() {
   }
 }
 
-/// Takes conditionals into the step as a whole: a branch that does not run has
-/// no value that a computation could return.
+/// Adds the whole of each conditional to the step: a branch that does not run
+/// has no value that a computation could return.
 bool StepFinder::takeBranches() {
   if (!Conditions::any(G))
     return true;
@@ -204,7 +205,7 @@ bool StepFinder::takeBranches() {
   return true;
 }
 
-/// Takes the nodes between two parts of the step into it.
+/// Adds the nodes on a path from one part of the step to another.
 bool StepFinder::close() {
   std::vector<bool> After(G.size()), Before(G.size());
   for (NodeId N : Order)
@@ -230,7 +231,7 @@ bool StepFinder::close() {
   return true;
 }
 
-/// Checks that the step has an iteration of a loop as a whole, or not at all.
+/// Checks that the step has either all nodes of a loop's iteration or none.
 bool StepFinder::holdsLoops() {
   auto Loops = LoopInfo::find(G, Order);
   if (!Loops)
@@ -285,8 +286,8 @@ NodeId StepFinder::twin(NodeId N, Copies Count) {
   return New;
 }
 
-/// Takes constants that members use into the step: the compiler has to know
-/// sizes and axes.
+/// Adds constants that members use to the step: the compiler has to know sizes
+/// and axes.
 void StepFinder::takeConstants() {
   Pure.assign(G.size(), 0);
   for (NodeId N : reverse(Order)) {
@@ -322,7 +323,7 @@ bool StepFinder::isDoubled(NodeId N) const {
           isVariableOp(G.opName(G.input(N, 0).Node)));
 }
 
-/// Copies reads of the step that nodes outside use too: a saver, or a fetch of
+/// Copies reads of variables that nodes outside use too: a saver, or a fetch of
 /// a variable, must not run the step.
 void StepFinder::doubleReads() {
   std::vector<NodeId> Again;
@@ -414,8 +415,8 @@ void StepFinder::findBorder() {
   Step.Effects.assign(Effects.begin(), Effects.end());
 }
 
-/// Drops effects in branches, since a branch that does not run must not stop
-/// nodes that wait for the step: these wait for the end of the conditional.
+/// Drops effects in branches: a node that waits for such an effect would not
+/// run if the branch does not. It waits for the end of the conditional instead.
 bool StepFinder::leaveBranches() {
   if (!Conditions::any(G))
     return true;
@@ -471,7 +472,8 @@ void StepFinder::checkRoots() {
   }
   if (!AnyMember || Updates.size() < 2)
     return;
-  // Walk backwards from the last nodes behind updates: one should run them all.
+  // Walk backwards from the last nodes that depend on updates: one of these
+  // nodes should run all updates.
   std::vector<bool> Later(G.size());
   std::vector<NodeId> Ends;
   for (NodeId N : Updates)

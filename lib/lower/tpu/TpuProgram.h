@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Finds the part of a replicated program that is one TPU computation, and
-// brings it into a form that can be written once: nodes outside read it through
-// results only, and no node outside stands between its parts.
+// brings it into a form that can be written once: nodes outside read its
+// results only, and no path leaves the computation and comes back.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,33 +27,32 @@ namespace graft {
 /// unreplicated constants; each is written once in the TPU form.
 struct TpuStep {
   std::vector<bool> Members; ///< By node.
-  /// Per-replica tensors that are made outside and read by members, splits of
-  /// feeds above all; by first reader.
+  /// Per-replica tensors from outside that members read, mostly splits of
+  /// feeds, in the order of their first readers.
   std::vector<Endpoint> Inputs;
   /// Variables with a copy per replica that members use.
   std::vector<NodeId> Variables;
-  /// Tensors of members that are read outside.
+  /// Tensors of members that nodes outside read.
   std::vector<Endpoint> Results;
-  /// Members that something outside waits for, or that are run for their
-  /// effect and have no user.
+  /// Members that nodes outside wait for, or that have an effect and no user.
   std::vector<NodeId> Effects;
-  /// By node, for members that run on the host: the number of times that the
-  /// step went from the device to the host before; -1 for others. Nodes with
-  /// the same number are one cluster.
+  /// By node, for members on the host: how often a path to the node has come
+  /// back from the host to the TPU. -1 for all other nodes. Nodes with the same
+  /// number are one cluster.
   std::vector<int> HostCluster;
 
   bool isMember(NodeId N) const { return N < Members.size() && Members[N]; }
 };
 
-/// Finds the step of \p G and edits it into that form. Constants that are used
-/// on both sides are doubled, and so are reads of variables that are used
-/// outside or named in \p Reads. Returns nothing after an error.
+/// Finds the step of \p G and edits it into that form. A constant that members
+/// and nodes outside use gets a second node. So does a read of a variable that
+/// nodes outside use or that is in \p Reads. Returns nothing after an error.
 std::optional<TpuStep> findTpuStep(Graph &G, const ProgramFacts &Facts,
                                    const llvm::StringSet<> &Reads,
                                    DiagnosticEngine &Diags);
 
-/// Lowers the exchanges among the members of \p Step to ops that a TPU runs: a
-/// sum is one CrossReplicaSum, and all others are made of it:
+/// Lowers the exchanges among the members of \p Step to ops that a TPU runs. A
+/// sum is one CrossReplicaSum, and all other exchanges are built from it:
 ///
 ///     gather   r = CrossReplicaSum(Select(i == [0 .. N-1], N times x, 0)),
 ///              its parts joined

@@ -145,7 +145,8 @@ NodeId VariableCopier::copy(unsigned Replica) {
   std::string Name =
       formatv("{0}/{1}{2}", G.name(Handle), IsMirrored ? Word : "", Replica);
   if (NodeId Old = G.find(Name); Old != NoNode) {
-    // A copy is on the TPU of its replica; a name alone proves nothing.
+    // An existing node is a copy only if it is on the TPU of the replica: an
+    // equal name proves nothing.
     auto Device = DeviceName::parse(G.device(Old));
     if (G.isOp(Old, op::VarHandleOp) &&
         G.typeAttr(Old, "dtype") == G.typeAttr(Handle, "dtype") && Device &&

@@ -99,8 +99,8 @@ std::string Assigner::deviceOf(const DeviceName &From, Place Where) const {
   return Text;
 }
 
-/// Returns the shared variable, or the node that uses one in place, with which
-/// the input colocates \p N, directly or through nodes without a device.
+/// Returns the node that the input colocates with \p N, directly or through
+/// nodes without a device, if it is a shared variable or uses one in place.
 NodeId Assigner::colocatedWithShared(NodeId N) const {
   SmallVector<NodeId, 4> Work{N};
   DenseSet<NodeId> Seen;
@@ -145,9 +145,9 @@ void Assigner::placeNodes() {
     G.setDevice(N, G.device(Shared).str());
 }
 
-/// Puts a NoOp on the device of all nodes that it waits for, if shared
-/// variables are there: each edge between tasks is a message, and whoever runs
-/// the NoOp waits for that task anyway.
+/// Moves a NoOp to the device of the nodes that it waits for, if all are on one
+/// device that has shared variables. Each edge between tasks is a message, and
+/// a run of the NoOp waits for that task anyway.
 void Assigner::placeGroups() {
   std::vector<bool> There(G.size());
   for (NodeId N : topologicalOrder(G)) {
@@ -180,12 +180,12 @@ void Assigner::dropClasses() {
 // Updates of several workers
 //===----------------------------------------------------------------------===//
 
-/// TensorFlow scatters into a resource variable without a lock, so two
-/// additions to one row may lose one. This replaces the op by the form for
-/// indices of more than one axis, which takes the lock.
+/// Replaces a ResourceScatter op by its ResourceScatterNd form, which locks the
+/// variable. Without the lock, one of two concurrent additions to a row may be
+/// lost.
 void Assigner::scatterLocked(NodeId N, StringRef Op) {
   Endpoint Indices = G.input(N, 1);
-  // The other form does not take one value for all rows.
+  // ResourceScatterNd ops do not broadcast one value to all rows.
   if (auto Value = constValue(G, G.input(N, 2).Node))
     if (Value->Shape.Dims.empty())
       return;
@@ -236,8 +236,8 @@ void Assigner::shiftSeeds() {
   }
 }
 
-/// Records in the file which variables are shared, and which of how many
-/// workers it is for; on any node if there are no variables.
+/// Records in the file which variables are shared, the number of workers, and
+/// the worker of this file. Without variables any node has these attributes.
 void Assigner::stampVariables() {
   auto Stamp = [&](NodeId N, StringRef Whose) {
     G.setStringAttr(N, PartAttr, Whose);
@@ -299,7 +299,7 @@ bool Assigner::bound() {
 bool Assigner::run() {
   findPlaces();
   placeNodes();
-  // A counted step ends on the device that counts it.
+  // With a bound, a step ends on the device that counts steps.
   if (Plan.Staleness == 0)
     placeGroups();
   dropClasses();

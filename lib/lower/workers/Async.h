@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The graph of a worker that steps without waiting for others: the step on its
-// own rows and devices, with the shared variables where they are. It is made of
-// the graph of the chief, which is the same but for the devices.
+// The graph of a worker that does not wait for other workers: the step on the
+// worker's own rows and devices, with the shared variables where they are. It
+// is made from the graph of the chief and differs only in the devices.
 //
 //     w = VarHandleOp() @/job:ps/task:0           w, step: the same
 //     g = MatMul(..) @/job:worker/task:0      →   g = MatMul(..)
@@ -12,9 +12,8 @@
 //         @/job:ps/task:0
 //
 // An update locks its variable. With a bound of s steps a variable on a server
-// counts the steps of each worker. An update then waits until the slowest
-// worker has finished all but s of the steps of its own worker
-// (lib/program/forms/StepCount.h).
+// counts the steps of each worker. An update then waits until no worker is more
+// than s steps behind the worker that updates (lib/program/forms/StepCount.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +34,7 @@ struct AsyncPlan {
   std::vector<std::string> Tasks;
   /// The device type of nodes that the input leaves to TensorFlow; or empty.
   std::string DeviceType;
-  /// Variables of which each worker has its own.
+  /// Variables with a copy on each worker.
   std::vector<NodeId> Local;
   /// How many steps a worker may be ahead; 0: any number.
   unsigned Staleness = 0;
@@ -45,8 +44,8 @@ struct AsyncPlan {
   std::string Server;             ///< Where steps are counted.
 };
 
-/// Turns \p G, the graph of the chief, into that of worker \p Worker. Returns
-/// false after an error.
+/// Turns \p G, the graph of the chief, into the graph of worker \p Worker.
+/// Returns false after an error.
 bool assignWorker(Graph &G, const AsyncPlan &Plan, unsigned Worker,
                   DiagnosticEngine &Diags);
 

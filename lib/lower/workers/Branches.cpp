@@ -30,7 +30,7 @@ Endpoint Branches::source(Endpoint Predicate) const {
   return Predicate;
 }
 
-/// Returns the predicate that stands for all that are equal to \p Predicate.
+/// Returns the representative of the predicates that are equal to \p Predicate.
 Endpoint Branches::first(Endpoint Predicate) const {
   Predicate = source(Predicate);
   for (auto It = Equal.find({Predicate.Node, Predicate.Port});
@@ -77,9 +77,9 @@ bool Branches::isSame(unsigned A, unsigned B) const {
   return true;
 }
 
-/// Records that the predicates of \p A and \p B are equal, because a node needs
-/// both branches: they are copies of one predicate, for which all replicas take
-/// the same side. Returns false for loops, and if the parents differ.
+/// Records that the predicates of \p A and \p B are equal, because a node reads
+/// both branches. They are copies of one predicate, which has the same value on
+/// all replicas. Returns false for loops, and if the parents differ.
 bool Branches::unite(unsigned A, unsigned B) {
   if (isLoop(A) || isLoop(B) || !isSame(All[A].Parent, All[B].Parent))
     return false;
@@ -93,7 +93,7 @@ bool Branches::unite(unsigned A, unsigned B) {
 unsigned Branches::join(unsigned A, unsigned B) {
   if (A == B)
     return A;
-  // In a loop the branch need not be known.
+  // In a loop it suffices to know the loop.
   unsigned Loop = std::max(loopAround(A), loopAround(B));
   unsigned Else = Loop == Root ? Unknown : Loop;
   if (A == Unknown || B == Unknown)
@@ -113,8 +113,8 @@ unsigned Branches::join(unsigned A, unsigned B) {
   return A;
 }
 
-/// Returns the branch of a Merge: one of two sides of a predicate is always
-/// taken.
+/// Returns the branch of a Merge of \p A and \p B. For the two sides of a
+/// predicate it is their parent, since one side always runs.
 unsigned Branches::merge(unsigned A, unsigned B) {
   if (A > Unknown && B > Unknown && All[A].Side != All[B].Side &&
       All[A].Depth == All[B].Depth && unite(A, B))
@@ -191,7 +191,7 @@ Endpoint Branches::leave(Endpoint E, int Worker) {
     return It->second;
   std::string Name = G.name(E.Node).str();
   unsigned Type = E.isControl() ? unsigned(DT_BOOL) : G.outputType(E);
-  // A tensor that is encoded without elements has zeros, or empty strings.
+  // A TensorProto without elements is all zeros or empty strings.
   AttrRun Scalar;
   Scalar.type("dtype", Type).raw("value", encodeIntTensor(Type, {}, {}));
   Endpoint At = E;

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The branches of conditionals of version 1, and how a value in a branch goes
-// to another worker. A branch that is not taken sends nothing, so the value
-// leaves the conditional first and enters it again behind the queue:
+// The branches of conditionals of version 1, and how a worker sends a value in
+// a branch to another worker. A branch that is not taken sends nothing, so the
+// value leaves the conditional first and enters it again behind the queue:
 //
 //     v                    m = Merge(v, Const ^(side of p that is not taken))
 //     u = Neg(v)     →     m goes through a queue
@@ -41,15 +41,14 @@ public:
 
   /// Finds the branch of the new node \p N, which is that of its inputs.
   void add(NodeId N);
-  /// Returns true if \p E is in a branch or a loop: a run may compute it never,
-  /// or several times. A node that was added later is in none, unless add() was
-  /// called.
+  /// Returns true if \p E is in a branch or a loop: a run may compute it never
+  /// or several times. For a node that was added later, call add() first.
   bool contain(Endpoint E) const { return at(E) != Root; }
-  /// Returns true if \p E is in conditionals alone, all of which are
-  /// understood.
+  /// Returns true if \p E is in no loop, and the predicates of all conditionals
+  /// around it are known.
   bool canLeave(Endpoint E) const;
-  /// Returns a tensor on \p Worker that is always there: \p E if its branch is
-  /// taken. For a control edge it is a truth value.
+  /// Returns a tensor on \p Worker that every run computes. It has the value of
+  /// \p E if the branch is taken. For a control edge it is a boolean.
   Endpoint leave(Endpoint E, int Worker);
   /// Returns \p Value, which leave() returned for \p E, in the branch of \p E
   /// on \p Worker.

@@ -50,9 +50,9 @@ int Cutter::taskOf(StringRef Device) const {
                                 : static_cast<int>(At - Plan.Tasks.begin());
 }
 
-/// Moves stateless nodes that depend on stateless nodes only to this worker,
-/// which reads them; copies stay in place. Variables without a task go to the
-/// chief, for all workers.
+/// Moves nodes that depend only on stateless nodes to this worker, which reads
+/// them. Copies stay in place. Variables without a task go to the chief, for
+/// all workers.
 void Cutter::moveConstants() {
   for (NodeId Var : Vars.variables())
     if (auto D = DeviceName::parse(G.device(Var)); D && D->Job.empty()) {
@@ -86,10 +86,10 @@ void Cutter::moveConstants() {
   }
 }
 
-/// Drops control edges from copies of other workers that have no effect and
-/// always run: waiting for them would compute them here for nothing.
+/// Drops control edges from other workers' copies that have no effect and
+/// always run. This worker would compute such a copy only to wait for it.
 void Cutter::dropWaits(ArrayRef<NodeId> Order) {
-  // The first copy may have the name of the node that it copies.
+  // Copy 0 may have the name of the node itself.
   StringSet<> HasCopies;
   for (NodeId N : Order)
     if (numberOfCopy(G.name(N), Plan.Word).value_or(0) != 0)
@@ -140,7 +140,7 @@ void Cutter::removeOthers() {
     G.remove(N);
   std::vector<NodeId> Order = topologicalOrder(G);
   dropWaits(Order);
-  // Copies for replicas of other workers are left that have no users here.
+  // Remove copies for other workers' replicas that have no users here.
   for (NodeId N : reverse(Order))
     if (Owner[N] == Common && !G.hasUses(N) &&
         workerOf(N).value_or(Mine) != static_cast<unsigned>(Mine) &&

@@ -11,9 +11,9 @@
 //     s = AddN(.., g) @/job:ps/task:0            q, number, g) @/job:ps/task:0
 //                                        →   worker 0: s = AddN(.., q/get)
 //
-// A message has all values that the same names need of one worker at the same
-// time on one server. Queues that no server reads are on the chief, or with the
-// state of runs (Cutter::findHome).
+// A message carries all values that one worker sends to one server for the same
+// names at the same time. Queues that no server reads are on the chief, or with
+// the state of runs (Cutter::findHome).
 //
 // A copy of a replica belongs to the worker that has the replica, wherever the
 // copy is placed. All other nodes that depend on rows belong to worker 0, the
@@ -48,22 +48,22 @@ struct CutPlan {
   std::string Word = UsualCopyWord.str();
   /// The names that every graph has: those of the step that can be run.
   std::vector<std::string> Names;
-  /// Nodes that refresh copies of variables, which any worker may do: the names
-  /// that copies of these nodes are called after.
+  /// The names of nodes that refresh copies of variables. Any worker may run
+  /// copies of these nodes.
   std::vector<std::string> Refreshes;
   /// The device of a server that all workers reach, if there is one.
   std::string Server;
-  /// A node without a use that runs the preparation of a session; or NoNode.
+  /// A node without users that prepares a session (local init); or NoNode.
   NodeId LocalInit = NoNode;
 };
 
-/// Shrinks the shape of \p Feed to \p Mine of \p All equal parts of its rows,
-/// if the graph has the number of rows along \p Axis.
+/// Shrinks the size of \p Feed along \p Axis to \p Mine of \p All equal parts,
+/// if the size is static.
 void shrinkFeed(Graph &G, NodeId Feed, int64_t Axis, unsigned Mine,
                 unsigned All);
 
-/// Turns \p G, the graph for all tasks, into that of worker \p Worker. Returns
-/// false after an error.
+/// Turns \p G, the graph for all tasks, into the graph of worker \p Worker.
+/// Returns false after an error.
 bool cutWorker(Graph &G, const CutPlan &Plan, unsigned Worker,
                DiagnosticEngine &Diags);
 

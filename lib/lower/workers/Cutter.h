@@ -28,7 +28,7 @@
 
 namespace graft {
 
-/// The owner of nodes that every worker has.
+/// The owner of nodes that every worker's graph has.
 inline constexpr int Common = -1;
 
 /// A tensor or a control dependency that one worker sends to another.
@@ -47,26 +47,26 @@ struct Message {
   llvm::BitVector Of; ///< The names that need it.
   std::vector<unsigned> Channels;
   MessageQueue Queue;
-  /// The message whose number this one must have. It also goes from the same
-  /// worker to the chief, and every run with this message has it. If both have
-  /// the same level, the root is sent later.
+  /// The message whose run number this one must have. The same worker sends the
+  /// root to the chief in every run that has this message. If both have the
+  /// same level, the root is sent later.
   std::optional<unsigned> Root;
 };
 
 /// A name that every worker has although worker 0 computes its value.
 struct RunName {
   NodeId Node;
-  /// Set if the node concatenates the rows of the replicas for a fetch: each
-  /// worker returns its own rows.
+  /// Set if the node concatenates the rows of the replicas for a fetch. Then
+  /// each worker returns its own rows.
   bool IsRows = false;
   /// The outputs that the other workers receive, or a control dependency if the
-  /// node has none. They are outside of conditionals, so that there is always a
-  /// value.
+  /// node has no outputs. They are outside of conditionals, so that every run
+  /// computes them.
   llvm::SmallVector<Endpoint, 2> Given;
   /// The messages that carry Given to the other workers.
   std::vector<unsigned> Values;
-  std::vector<unsigned> Messages; ///< All messages that a run of it sends or
-                                  ///< receives.
+  std::vector<unsigned> Messages; ///< All messages that a run of the name
+                                  ///< sends or receives.
   NodeId Run = NoNode;            ///< The node that has the name in the end.
 };
 
@@ -84,11 +84,12 @@ private:
   NodeId add(const llvm::Twine &Name, llvm::StringRef Part, llvm::StringRef Op,
              llvm::ArrayRef<Endpoint> Inputs, NodeId After, AttrRun Attrs,
              llvm::StringRef Device, int Worker);
-  /// Calls \p F with \p N and each node of a worker that leads to it.
+  /// Calls \p F with \p N and each node that it depends on, up to nodes that
+  /// every worker has.
   template <typename Fn> void forEachBehind(NodeId N, Fn F) const;
 
   // Owners.cpp
-  /// Returns true if \p N gives each replica its rows.
+  /// Returns true if \p N splits a tensor into the rows of each replica.
   bool isSplit(NodeId N) const {
     return G.isOp(N, op::Split) && G.hasAttr(N, StampAttr);
   }
@@ -180,16 +181,16 @@ private:
   std::vector<bool> Waiting;
   llvm::DenseMap<NodeId, int> Given; ///< Owners of the nodes that shareFeeds()
                                      ///< adds.
-  std::vector<bool> Written;         ///< By node: leads to a write of a
-                                     ///< variable.
+  std::vector<bool> Written;         ///< By node: an update of a variable
+                                     ///< depends on it.
   std::vector<Channel> Channels;
   llvm::DenseMap<std::pair<uint64_t, int>, unsigned> Numbers;
   llvm::StringSet<> Taken;
   std::optional<Branches> Conditionals;
   std::vector<RunName> Names;
   llvm::DenseSet<NodeId> Rows; ///< See RunName::IsRows.
-  /// Writes by the names that run them (their numbers in the plan) and by their
-  /// owner.
+  /// Groups of writes: by the names that run them (as numbers in the plan) and
+  /// by owner.
   std::map<std::pair<std::vector<size_t>, int>, std::vector<NodeId>>
       WriteGroups;
   std::vector<bool> AfterWrites; ///< By node: is or depends on a write.

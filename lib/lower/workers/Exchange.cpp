@@ -25,10 +25,10 @@ using namespace llvm;
 
 namespace graft {
 
-/// Returns the device that keeps the state of runs: the server, if it is no
-/// worker's task and no worker but the chief has variables; else the chief. If
-/// the chief restarts, sessions of workers with variables have to restart too.
-/// A session that needs the chief's task ends with the chief.
+/// Returns the device that keeps the state of runs. This is the server if it is
+/// no worker's task and no worker but the chief has variables. Otherwise it is
+/// the chief: sessions of workers with variables have to restart with the
+/// chief, and a session that needs the chief's task ends with the chief.
 std::string Cutter::findHome() const {
   auto D = DeviceName::parse(Plan.Server);
   if (!D || D->Job.empty() || taskOf(Plan.Server) != Common ||
@@ -40,7 +40,7 @@ std::string Cutter::findHome() const {
   return D->str();
 }
 
-/// Finds the nodes that lead to a write.
+/// Finds the nodes that writes of variables depend on.
 void Cutter::findWritten() {
   Written.assign(G.size(), false);
   std::vector<NodeId> Order = topologicalOrder(G);
@@ -49,10 +49,11 @@ void Cutter::findWritten() {
                  G.anyUse(N, [&](Use U) { return Written[U.User]; });
 }
 
-/// Returns the device of a queue that \p Reader reads: the host of its server,
-/// or of the chief if it is on no server. If a reader on no server leads to no
-/// write, as for a loss, the queue is on the device that keeps the state of
-/// runs. Workers other than the chief then need no further task for it.
+/// Returns the device of a queue that \p Reader reads. If the reader is on a
+/// server, this is the server's host. Otherwise it is the chief's host if a
+/// write depends on the reader, else the device that keeps the state of runs,
+/// as for a loss. Then workers other than the chief need no further task for
+/// it.
 std::string Cutter::queueDevice(NodeId Reader) const {
   auto D = DeviceName::parse(G.device(Reader));
   if (!D || D->Job.empty() || taskOf(G.device(Reader)) != Common)
@@ -196,8 +197,8 @@ void Cutter::groupMessages(ArrayRef<BitVector> NamesOf) {
 }
 
 /// Finds the root of each message to the chief. All messages of a worker in one
-/// run must have the same number: a worker that was restarted during the run
-/// may have sent some of them before.
+/// run must have the same run number. A worker that was restarted may have sent
+/// some of them before the restart.
 void Cutter::findRoots() {
   std::vector<SmallVector<unsigned, 2>> Given(Workers); // By source.
   for (auto [I, M] : enumerate(All))
@@ -211,8 +212,8 @@ void Cutter::findRoots() {
       // Other must be in every run that M is in.
       if (I == J || M.Of.test(Other.Of))
         continue;
-      // If both are sent at once, the one in more runs leads, or else the
-      // first.
+      // If both are sent at once, the one that more names need is the root, or
+      // else the first.
       if (Other.Level > M.Level ||
           (Other.Level == M.Level && Other.Of == M.Of && J > I))
         continue;

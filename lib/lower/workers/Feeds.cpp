@@ -16,14 +16,15 @@ using namespace llvm;
 
 namespace graft {
 
-/// Returns true if \p N gives each replica its rows of a feed.
+/// Returns true if \p N splits a feed into the rows of each replica.
 bool Cutter::isFeedSplit(NodeId N) const {
   return isSplit(N) && G.node(N).NumData == 2 &&
          G.opName(G.input(N, 1).Node).starts_with(op::Placeholder);
 }
 
-/// Adds copies of rows for nodes that read the rows of another worker, or all
-/// rows of the feed. The worker that has the rows sends the copy.
+/// Adds an Identity of a replica's rows for nodes that read the rows of another
+/// worker, or all rows of the feed. The worker that has the rows sends its
+/// value.
 void Cutter::shareFeed(NodeId Split) {
   NodeId Feed = G.input(Split, 1).Node;
   auto Replicas =

@@ -18,9 +18,9 @@ using namespace llvm;
 
 namespace graft {
 
-/// Makes a write wait until all other workers have read the variable: they need
-/// the value from before the step. Writes of one worker that the same names run
-/// are a group, which waits for the same reads.
+/// Makes a write wait until all other workers have read the variable, because
+/// they need the value from before the step. Writes of one worker that the same
+/// names run form a group, and wait for the same reads.
 void Cutter::gateWrites() {
   DenseMap<NodeId, std::vector<size_t>> Runs, Takes;
   auto TakesOther = [&](NodeId N) {
@@ -72,8 +72,8 @@ void Cutter::gateWrites() {
   }
 }
 
-/// Returns, by common node, the owners of the nodes that depend on it. Nodes
-/// after a write do not count.
+/// Returns, for each node that every worker has, the owners of the nodes that
+/// depend on it. Nodes that depend on a write are ignored.
 DenseMap<NodeId, BitVector> Cutter::leadsOf() const {
   DenseMap<NodeId, BitVector> Leads;
   std::vector<NodeId> Order = topologicalOrder(G);
@@ -99,8 +99,8 @@ DenseMap<NodeId, BitVector> Cutter::leadsOf() const {
 }
 
 /// Returns, by worker, its nodes whose values the chief reads in every run of
-/// one of \p Names. Nodes after a write do not count. \p Takes maps a node of
-/// the chief to the names that run it.
+/// one of \p Names. Nodes that depend on a write are ignored. \p Takes maps a
+/// node of the chief to the names that run it.
 Cutter::ByWorker
 Cutter::givers(ArrayRef<size_t> Names,
                const DenseMap<NodeId, std::vector<size_t>> &Takes) const {
@@ -199,9 +199,9 @@ bool Cutter::isTakenHere(NodeId Read, int Worker) const {
   return Here;
 }
 
-/// Returns a node that copies the value of \p Read to \p Worker, or \p Read if
-/// the worker has no user of it. The copy is needed because a reference may
-/// still be read when its variable is written.
+/// Returns a node that copies the value of \p Read to \p Worker, or \p Read
+/// itself if no node of the worker reads it. Without the copy a user could read
+/// a reference after its variable was written.
 NodeId Cutter::taken(NodeId Read, int Worker) {
   SmallVector<Use, 8> Uses;
   for (Use U : G.uses(Read))

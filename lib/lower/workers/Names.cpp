@@ -22,8 +22,8 @@ bool Cutter::isRowsOfAll(NodeId N) const {
 }
 
 /// Finds the outputs of \p N that other workers receive under its name, or a
-/// control dependency if it has none. Returns false if an output has a meaning
-/// only in its process, or is computed several times in a run.
+/// control dependency if it has none. Returns false if no other process can use
+/// an output, as for a resource, or if a run computes an output several times.
 bool Cutter::findGiven(NodeId N, SmallVectorImpl<Endpoint> &Given) {
   unsigned Outputs = G.numOutputs(N).value_or(0);
   for (unsigned Port = 0; Port < std::max(Outputs, 1U); ++Port) {
@@ -101,7 +101,7 @@ void Cutter::writeRows(NodeId N, ArrayRef<NodeId> Waits) {
   SmallVector<Endpoint, 4> Parts;
   ArrayRef<Endpoint> All = G.dataInputs(N).drop_back();
   for (auto [I, E] : enumerate(All)) {
-    // All workers have values that depend on no rows, such as a sample.
+    // Values that depend on no rows, such as a sample, exist on all workers.
     auto Place = static_cast<int>(I * Workers / All.size());
     if ((Owner[E.Node] == Common ? Place : Owner[E.Node]) == Mine)
       Parts.push_back(E);
@@ -161,8 +161,8 @@ void Cutter::writeName(unsigned Number) {
     if (All[M].Source == Mine)
       Waits.push_back(Sent[M]);
   }
-  // By worker: the numbers of its messages without a root. No root makes these
-  // numbers equal, so a node compares them.
+  // By worker: the run numbers of its messages without a root. These need not
+  // be equal, so a node compares them.
   std::map<unsigned, SmallVector<Endpoint, 4>> Keys;
   for (unsigned M : R.Messages)
     if (Mine == 0 && All[M].Source > 0 && !All[M].Root)
@@ -211,9 +211,9 @@ void Cutter::writeName(unsigned Number) {
   takeOwners();
 }
 
-/// Limits the preparation of a worker's session to its own variables, since the
-/// worker may be restarted while others work. The chief prepares its session
-/// after initial or restored values, when earlier steps are over.
+/// Limits the preparation of a worker's session to the worker's variables,
+/// since a worker may be restarted while others run a step. The chief prepares
+/// its session after initial or restored values, when earlier steps are over.
 void Cutter::prepareSessions() {
   NodeId N = Plan.LocalInit;
   if (N == NoNode || !Wire)

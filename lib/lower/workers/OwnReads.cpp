@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A worker reads variables after the chief has begun the run: before that the
-// chief may restore or assign them. A fetch of a variable waits for no worker,
-// so the nodes of the step that depend on variables are copied:
+// chief may restore or assign them. A fetch of a variable must wait for no
+// other worker, so the step has copies of the nodes that depend on variables:
 //
 //     w/Read = ReadVariableOp(w)             w/Read: the same
 //     y = MatMul(x, w/Read)          →       own/w/Read = ReadVariableOp(w,
@@ -80,10 +80,10 @@ void Cutter::findOwnCopies() {
   markRefreshes(Inserted::No);
 }
 
-/// Returns the variables of Copies that a run of \p N writes. The refresh at
-/// the begin of a run, which the exchange of messages adds, does not count.
-/// Otherwise a name without writes would, at its end, undo the write of another
-/// name of the run.
+/// Returns the variables of Copies that a run of \p N writes. The refresh that
+/// the exchange of messages adds at the begin of a run is ignored. Otherwise a
+/// name without writes would, at its end, undo a write by another name in the
+/// same run.
 std::vector<OwnCopy> Cutter::writtenBy(NodeId N) const {
   DenseSet<NodeId> Written;
   if (!Copies.empty())

@@ -20,8 +20,8 @@ using namespace llvm;
 
 namespace graft {
 
-/// Returns the worker of the replica of \p N, if the name of \p N has the
-/// number of the replica. The name of copy 0 may have none.
+/// Returns the worker of the replica whose number is in the name of \p N.
+/// Returns nothing if there is no number, as in most names of copy 0.
 std::optional<unsigned> Cutter::workerOf(NodeId N) const {
   auto Replica = numberOfCopy(G.name(N), Plan.Word);
   return Replica && *Replica < Plan.WorkerOf.size()
@@ -29,7 +29,7 @@ std::optional<unsigned> Cutter::workerOf(NodeId N) const {
              : std::nullopt;
 }
 
-/// Adds the nodes in \p Work, and all nodes that depend on them, to \p Made.
+/// Sets \p Made for the nodes in \p Work and all nodes that depend on them.
 void Cutter::spread(std::vector<NodeId> Work, std::vector<bool> &Made) const {
   while (!Work.empty()) {
     NodeId N = Work.back();
@@ -41,7 +41,7 @@ void Cutter::spread(std::vector<NodeId> Work, std::vector<bool> &Made) const {
   }
 }
 
-/// Gives all nodes that refresh copies of variables the kind \p Kind.
+/// Sets the kind of all nodes that refresh copies of variables to \p Kind.
 void Cutter::markRefreshes(Inserted Kind) {
   StringSet<> Names;
   for (const std::string &Name : Plan.Refreshes)
@@ -74,8 +74,8 @@ void Cutter::findOwners() {
     return Vars.update(G, N).Kind == UpdateKind::Assign;
   };
   markRefreshes(Inserted::Refresh);
-  // Variables may be on any worker, and belong to all workers. So do assigned
-  // values that depend on no rows.
+  // Variables may be on any worker, and every worker's graph has them. The same
+  // holds for assigned values that depend on no rows.
   for (NodeId N : reverse(Order)) {
     if (isVariableOp(G.opName(N)))
       First[N] = true;
@@ -90,12 +90,12 @@ void Cutter::findOwners() {
   }
   std::vector<bool> Made = OfRows;
   spread(std::exchange(Work, {}), Made);
-  // Worker 0 alone draws, reads and writes for all, if that leads to a node
-  // that depends on rows.
+  // Only worker 0 draws, reads or writes for all workers, if a node that
+  // depends on rows depends on the result.
   std::vector<bool> Leads(G.size());
   for (NodeId N : reverse(Order))
     Leads[N] = Made[N] || G.anyUse(N, [&](Use U) { return Leads[U.User]; });
-  // Worker 0 alone also writes values that depend on a variable: a repeated
+  // Only worker 0 also writes values that depend on a variable: a repeated
   // write would be another step. Any worker may write initial values and
   // checkpoints.
   std::vector<bool> OfState(G.size());
@@ -133,8 +133,8 @@ void Cutter::findOwners() {
 
 /// Finds the nodes of \p Made that read no copy and wait only for copies that
 /// have no effect and always run. An example is the group of the gradients of a
-/// division. Every worker may have such a node and wait for its own copies
-/// only: no result changes.
+/// division. Every worker may have such a node and let it wait for its own
+/// copies only: no result changes.
 void Cutter::findWaiting(ArrayRef<NodeId> Order,
                          const std::vector<bool> &Made) {
   StringSet<> Numbered, Origins, Runs;
@@ -184,7 +184,7 @@ int Cutter::ownerOfMade(NodeId N) const {
                            : It->second;
 }
 
-/// Returns true if \p N gives a variable its first value.
+/// Returns true if \p N assigns a variable its initial value.
 bool Cutter::isFirstValue(NodeId N) const {
   NodeId Var = Vars.isUpdate(G, N) ? Vars.variableOf(G.input(N, 0)) : NoNode;
   return Var != NoNode && Vars.initialAssign(G, Var) == N;

@@ -32,7 +32,7 @@ namespace {
 /// The sources that a value depends on.
 enum Root : uint8_t {
   State = 1, ///< A variable, a feed, or a replica.
-  Own = 2,   ///< A source that each worker would have of its own.
+  Own = 2,   ///< A source that may differ by worker, as a sample.
 };
 
 class BroadcastFinder {
@@ -70,7 +70,7 @@ private:
   std::unique_ptr<const LoopInfo> Loops;  ///< Null without loops.
   std::vector<uint8_t> Roots;             ///< By node.
   MapVector<std::pair<NodeId, uint32_t>, WorkerBroadcast> Found;
-  std::vector<bool> Sent; ///< By node: assigns a value that is sent.
+  std::vector<bool> Sent; ///< By node: assigns a broadcast value.
 };
 
 BroadcastFinder::BroadcastFinder(Module &M, DiagnosticEngine &Diags)
@@ -102,7 +102,7 @@ uint8_t BroadcastFinder::ownRoots(NodeId N) const {
   }
   if (Op == op::ReadFile || Op == op::MatchingFiles)
     return Own;
-  // These ops are stateful, but their value follows from their inputs.
+  // These ops are stateful, but their value depends on their inputs only.
   bool Passes = Def->update().Kind != UpdateKind::None ||
                 Def->readsVariable() || isLocalHandleOp(Op) ||
                 Op == op::Print || Op == op::Assert;
@@ -116,7 +116,7 @@ void BroadcastFinder::findRoots() {
     if (Roots[N] != 0)
       Work.push_back(N);
   }
-  // Copies are equal, and so are the values of variables.
+  // Copies are equal on all workers, and so are the values of variables.
   std::vector<bool> Ends(G.size());
   for (NodeId N : Work)
     Ends[N] = Roots[N] & State;
@@ -144,7 +144,8 @@ static bool isStatic(const std::optional<ShapeValue> &Shape) {
          all_of(Shape->Dims, [](int64_t D) { return D >= 0; });
 }
 
-/// Plans to send \p Value to \p By; returns false if it cannot be sent.
+/// Adds a broadcast of \p Value for the use \p By. Returns false if it cannot
+/// be sent.
 bool BroadcastFinder::send(Endpoint Value,
                            const std::optional<ShapeValue> &Shape, Use By) {
   if (!isStatic(Shape) || mayBeDead(Value.Node) ||
@@ -157,8 +158,8 @@ bool BroadcastFinder::send(Endpoint Value,
   return true;
 }
 
-/// Finds assignments of initial and restored values, which depend on more than
-/// state or on nothing that changes.
+/// Finds assignments of initial and restored values: values that depend on a
+/// source that may differ by worker, or on no variable or feed.
 void BroadcastFinder::findAssignments() {
   for (NodeId N = 0; N < G.size(); ++N) {
     if (!G.isLive(N) || Vars.update(G, N).Kind != UpdateKind::Assign ||
@@ -173,7 +174,7 @@ void BroadcastFinder::findAssignments() {
   }
 }
 
-/// Returns the shape of \p E that the program proves, in numbers.
+/// Returns the static shape of \p E that the program proves.
 std::optional<ShapeValue> BroadcastFinder::knownShape(Endpoint E) {
   const DimAnalysis &Dims = programFacts(M).Dims;
   auto Shape = Dims.shape(E);
@@ -185,7 +186,8 @@ std::optional<ShapeValue> BroadcastFinder::knownShape(Endpoint E) {
   return Result;
 }
 
-/// Plans to send \p Value to \p By, or warns: each worker would have its own.
+/// Adds a broadcast of \p Value for the use \p By, or warns that the value may
+/// differ by worker.
 void BroadcastFinder::readOwn(Endpoint Value, Use By) {
   if (isElided(By.User)) {
     G.forEachUse(By.User, [&](Use U) {
@@ -212,7 +214,7 @@ void BroadcastFinder::readOwn(Endpoint Value, Use By) {
   Diags.unproved("worker", originName(G, Value.Node), Text);
 }
 
-/// Finds all other values that depend on a source of each worker's own.
+/// Finds all other values that depend on a source that may differ by worker.
 void BroadcastFinder::findOthers() {
   for (NodeId N = 0; N < G.size(); ++N) {
     if (!G.isLive(N) || !(Roots[N] & Own) || isElided(N) || G.isPerReplica(N))

@@ -40,9 +40,9 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-/// Broadcasts are a group of their own: their members are on the hosts.
+/// The group of broadcasts, which have their members on the hosts.
 constexpr int64_t BroadcastGroup = 2;
-/// The group of collectives that are written here, not by insert-collectives.
+/// The group of collectives that this file writes, not insert-collectives.
 constexpr int64_t MergeGroup = 3;
 
 class WorkerSplitter {
@@ -186,8 +186,9 @@ NodeId WorkerSplitter::add(const Twine &Name, StringRef Op,
   return N;
 }
 
-/// Makes worker 0 compute and send a value, and the others receive it. No other
-/// part of a run waits for a member, so all workers must run the readers.
+/// Makes worker 0 compute and send a value, and the other workers receive it.
+/// Only the readers make a run wait for the broadcast, so all workers must run
+/// the readers.
 void WorkerSplitter::broadcast(const WorkerBroadcast &B, int64_t Key) {
   NodeId Source = B.Value.Node;
   unsigned Type = G.outputType(Source, B.Value.Port);
@@ -230,8 +231,9 @@ static bool isEffect(StringRef Op, const OpDef *Def) {
          });
 }
 
-/// Leaves an effect to worker 0: on other workers the node only waits for the
-/// inputs, so that a run of it takes part in the same collectives.
+/// Leaves an effect to worker 0. On other workers the node becomes a NoOp that
+/// waits for the inputs, so that a run of it takes part in the same
+/// collectives.
 void WorkerSplitter::leaveToChief(NodeId N) {
   bool Passes = G.isOp(N, op::Print);
   bool Read = G.anyUse(N, [&](Use U) { return G.isData(U); });
@@ -291,7 +293,7 @@ bool WorkerSplitter::split(NodeId N) {
   Endpoint Source = G.input(N, 0);
   int64_t Axis = G.intAttr(N, "axis").value_or(0);
   bool IsFeed = G.opName(Source.Node).starts_with(op::Placeholder);
-  // The merge is only split again: rows of the replicas, which may be fed.
+  // Only splits read the merge: the worker uses its own rows, which may be fed.
   bool IsOwn =
       G.isOp(Source.Node, FromReplicasOp) &&
       G.stringAttr(Source.Node, CombineAttr) == StringRef(combine::Concat);
@@ -337,7 +339,7 @@ bool WorkerSplitter::split(NodeId N) {
 }
 
 /// Lowers the merge \p N by `and` or `or`, which no node reads. It reduces
-/// integers, since no collective takes truth values.
+/// integers, since no collective takes booleans.
 void WorkerSplitter::mergeTruth(NodeId N) {
   bool All = G.stringAttr(N, CombineAttr) == combine::And;
   AttrRun Attrs;

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// One replica of a program as a graph of its own, for the process that runs it.
-// It reaches other replicas through collectives only. The graph is edited in
+// Writes one replica of a program as the graph of one process. The replica
+// exchanges values with others through collectives only. The graph is edited in
 // place, since its nodes have no copies.
 //
 //===----------------------------------------------------------------------===//
@@ -18,8 +18,8 @@
 
 namespace graft {
 
-/// A value that every worker must have from worker 0: an initial or restored
-/// value, or one that is drawn or read once.
+/// A value that worker 0 computes and sends to every worker: an initial or
+/// restored value, a random sample, or a read of a file, queue or iterator.
 struct WorkerBroadcast {
   Endpoint Value;
   ShapeValue Shape;

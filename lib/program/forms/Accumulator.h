@@ -14,8 +14,8 @@ namespace graft {
 /// Returns true if \p N is the op \p Op of an accumulator that a pass inserted.
 bool isAccumulatorPart(const Graph &G, NodeId N, llvm::StringRef Op);
 
-/// Returns the only node that puts into the accumulator of \p Take, if only \p
-/// Take takes from it; else NoNode.
+/// Returns the only node that applies a gradient to the accumulator that \p
+/// Take reads. Returns NoNode if the accumulator has other users.
 NodeId putOf(const Graph &G, NodeId Take);
 
 } // namespace graft

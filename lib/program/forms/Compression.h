@@ -2,13 +2,13 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A reduction in 16 bits stands for the one in 32. The pass that inserts it
-// warns that its rounding error is only assumed not to matter:
+// A reduction in 16 bits replaces a reduction in 32 bits. The pass that inserts
+// it warns that the effect of the rounding error is not proved:
 //
-//     sum = AddV2(x, read)           with error feedback only, as is all
-//     narrow = Cast(sum)             that is about the residual
-//     y = Cast(_Reduce(narrow))      stands for the reduction of x
-//     residual = VarHandleOp()       of each replica, zeros at first
+//     sum = AddV2(x, read)           only with error feedback, like all
+//     narrow = Cast(sum)             nodes of the residual
+//     y = Cast(_Reduce(narrow))      replaces the reduction of x
+//     residual = VarHandleOp()       one per replica, initially zeros
 //     read = ReadVariableOp(residual)
 //     lost = Sub(sum, Cast(narrow))
 //     AssignVariableOp(residual, lost)
@@ -22,18 +22,18 @@
 
 namespace graft {
 
-/// On all nodes of a compression. It stays in outputs, where a Cast or an
+/// Marks all nodes of a compression. It stays in outputs, where a Cast or an
 /// addition does not show its purpose.
 inline constexpr llvm::StringRef CompressAttr = "_graft_compress";
 
 /// Returns true if \p Type is a floating-point type of 16 bits.
 bool isNarrow(unsigned Type);
 
-/// Returns the tensor that \p N, of a compression's kind, stands for; no node
-/// if there is none.
+/// Returns input 0 of \p N if \p N is a Cast or the addition of a residual in a
+/// compression. Returns no node otherwise.
 Endpoint uncompressed(const Graph &G, NodeId N);
 
-/// Returns true if \p N gives a residual its first value.
+/// Returns true if \p N assigns the initial zeros to a residual.
 bool clearsResidual(const Graph &G, NodeId N);
 
 /// Returns true if \p N is the op \p Op of a compression.

@@ -35,8 +35,7 @@ private:
     return Is && Is->HasInts && Is->NumElements == 1 && Is->Ints.size() == 1 &&
            Is->Ints[0] == Value;
   }
-  /// Returns true if \p E is \p Size elements of the vector \p Of from \p
-  /// Begin.
+  /// Returns true if \p E slices \p Size elements of \p Of from \p Begin.
   bool isPart(Endpoint E, Endpoint Of, int64_t Begin, int64_t Size) const {
     return is(E, op::Slice, 3) && G.input(E.Node, 0) == Of &&
            isNumber(G.input(E.Node, 1), Begin) &&
@@ -83,7 +82,7 @@ NodeId EntrySlice::rows(NodeId N) const {
       is(Zeros, op::ZerosLike, 1) ? limit(G.input(Zeros.Node, 0)) : Endpoint{};
   if (!is(All, op::Squeeze, 1) || !isPart(G.input(All.Node, 0), Shape, 0, 1))
     return NoNode;
-  // The slice begins after the rows of the replicas before.
+  // The slice begins after the rows of the preceding replicas.
   Endpoint First = G.input(Start.Node, 1), None = G.input(Start.Node, 2);
   if (!is(None, op::ZerosLike, 1) || G.input(None.Node, 0) != Rest ||
       !is(First, op::Mul, 2) || G.input(First.Node, 0) != Count ||

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The entries of a sparse tensor in the rows of one replica. No tensor numbers
-// the rows. So zeros, one for each row, are split among the replicas. A replica
-// counts its rows in its shard of the zeros, and its slice begins after the
-// rows of the replicas before it:
+// Each replica slices its rows from a sparse tensor. The program has no tensor
+// with one element per row. So it splits zeros, one per row, among the
+// replicas. A replica counts its rows in its shard of the zeros. Its slice
+// begins after the rows of the preceding replicas:
 //
 //     all    = Range(0, Squeeze(Slice(shape, [0], [1])), 1)
 //     rows   = _ToReplicas(ZerosLike(all))
@@ -27,14 +27,13 @@
 
 namespace graft {
 
-/// Returns the node with the rows, along axis 0, that the SparseSlice \p N
-/// takes on each of \p Replicas replicas (0: any number). NoNode if \p N is
-/// something else.
+/// Returns the node `rows` above if \p N is the SparseSlice `slice` for \p
+/// Replicas replicas (0: any number). Returns NoNode otherwise.
 NodeId rowsSliced(const Graph &G, NodeId N, unsigned Replicas);
 
-/// Returns the SparseSlice that takes the rows of each of \p Replicas replicas
-/// and whose output \p Port is \p E. Between them may be an Identity or, for
-/// the shape, a Cast. Returns NoNode if \p E is something else.
+/// Returns the node `slice` above, for \p Replicas replicas, if its output \p
+/// Port is \p E. Looks through Identity ops and, for the shape, Cast ops.
+/// Returns NoNode if there is no such node.
 NodeId entriesSliced(const Graph &G, Endpoint E, uint32_t Port,
                      unsigned Replicas);
 
@@ -43,9 +42,9 @@ NodeId entriesSliced(const Graph &G, Endpoint E, uint32_t Port,
 Endpoint splitSource(const Graph &G, NodeId Split, uint32_t Port);
 
 /// Makes each replica read the entries of its rows instead of the sparse tensor
-/// with the parts \p Indices, \p Values and \p Shape. \p OfShape are the only
-/// uses of \p Shape that change. The new nodes are called after \p Name.
-/// Returns the nodes at which replicas begin to differ.
+/// with the parts \p Indices, \p Values and \p Shape. Only the uses \p OfShape
+/// of \p Shape change. Names of new nodes begin with \p Name. Returns the first
+/// nodes whose values differ between replicas.
 llvm::SmallVector<NodeId, 3> insertEntrySlice(Graph &G, llvm::StringRef Name,
                                               Endpoint Indices, Endpoint Values,
                                               Endpoint Shape,

@@ -30,7 +30,7 @@ bool isLengthGatherOp(const Graph &G, NodeId N) {
   return G.node(N).Kind == Inserted::Gather && isPartOp(G.opName(N));
 }
 
-/// Returns a constant as text: its elements, and if it is a scalar or a vector.
+/// Returns a constant as text: its elements and its rank, 0 or 1.
 static std::string literal(const Graph &G, NodeId N) {
   auto Value = constValue(G, N);
   if (!Value || !Value->HasInts || Value->Shape.Dims.size() > 1)

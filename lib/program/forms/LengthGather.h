@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Collectives take tensors of one shape on all replicas, but replicas may have
-// different numbers of rows, or none. So the numbers are gathered first, and
-// the rows are padded to the largest one. After the gather the padding is cut
-// off:
+// Collectives need the same shape on all replicas, but replicas may have
+// different row counts, or no rows. So the row counts are gathered first, and
+// the rows are padded to the largest count. After the gather the padding is
+// removed:
 //
 //     len = Slice(Shape(x), [0], [1])         lens = CollectiveGather(len)
 //     most = Maximum(Max(lens, [0]), [1])     at least 1: a gather of no rows
@@ -23,15 +23,15 @@
 
 namespace graft {
 
-/// On all nodes of such a gather. The attribute stays in outputs, where nothing
-/// else shows the purpose of the nodes.
+/// Marks all nodes of such a gather. The attribute stays in outputs, where only
+/// it shows the purpose of the nodes.
 inline constexpr llvm::StringRef LengthsAttr = "_graft_lengths";
 
-/// Returns true if \p N is a node of such a gather, other than its collectives.
+/// Returns true if \p N is a node of such a gather, but not a collective.
 bool isLengthGatherOp(const Graph &G, NodeId N);
 
-/// Returns the tensor whose rows \p N gathers, if \p N is exactly y above, with
-/// all attributes; else no node.
+/// Returns x if \p N is y above, with exactly these ops and attributes. Returns
+/// no node otherwise.
 Endpoint lengthGatherSource(const Graph &G, NodeId N);
 
 } // namespace graft

@@ -22,17 +22,17 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-/// Numbers of runs are multiples of this.
+/// Run numbers are multiples of this constant.
 constexpr int64_t Spacing = 1024;
-/// The least growth of run numbers in a second: more than the spacings of all
-/// runs in it.
+/// The least growth of run numbers per second. It exceeds the spacings of all
+/// runs in a second.
 constexpr int64_t PerSecond = int64_t(1) << 30;
 
 std::string withNumber(StringRef Types) {
   return std::string(1, static_cast<char>(DT_INT64)) + Types.str();
 }
 
-/// Returns the full name that a runtime has for the device \p Name.
+/// Returns the full name that the runtime uses for the device \p Name.
 std::string inReplica(StringRef Name) {
   DeviceName D = DeviceName::parse(Name).value_or(DeviceName());
   D.Replica = D.Replica.value_or(0);
@@ -43,7 +43,7 @@ void setType(tensorflow::NodeDef &N, const char *Key, unsigned Type) {
   (*N.mutable_attr())[Key].set_type(static_cast<tensorflow::DataType>(Type));
 }
 
-/// Writes a function of a number, which is called when the number is there.
+/// Writes a function with an unused number argument: calls wait for the number.
 struct FunctionWriter {
   explicit FunctionWriter(const std::string &Name) {
     tensorflow::OpDef &Its = *Def.mutable_signature();
@@ -135,7 +135,7 @@ NodeId Messages::table(StringRef Name, StringRef Device) {
 
 NodeId Messages::state() { return table("runs", P.Home); }
 
-/// Returns a number, kept with the state of runs, that several nodes read.
+/// Returns a constant that several nodes share, on the device of the state.
 NodeId Messages::constant(StringRef Name, int64_t Value) {
   auto [It, New] = Known.try_emplace(Name);
   if (New)
@@ -196,7 +196,7 @@ NodeId Messages::dequeue(const Twine &Name, const MessageQueue &Q,
 }
 
 /// Calls \p Function on the device \p There, with results of \p Types. The call
-/// fails if another process has the device than when this session was made.
+/// fails if the device's process was restarted after this session was created.
 NodeId Messages::call(const Twine &Name, const std::string &Function,
                       StringRef Types, StringRef There, Endpoint When,
                       StringRef Device) {
@@ -213,8 +213,7 @@ NodeId Messages::call(const Twine &Name, const std::string &Function,
   return add(Name, op::RemoteCall, {Endpoint{Target, 0}, When}, Call, Device);
 }
 
-/// Asks the process of the chief if it has begun a run. The result is then more
-/// than 0.
+/// Asks the chief's process if it has begun a run. The result is then positive.
 NodeId Messages::ask(const Twine &Name, Endpoint When, StringRef Device) {
   std::string Function = function("begun_by_chief");
   if (std::string &Text = Functions[Function]; Text.empty()) {
@@ -245,7 +244,7 @@ NodeId Messages::ask(const Twine &Name, Endpoint When, StringRef Device) {
               Device);
 }
 
-/// Fails with the text \p Why unless \p Good.
+/// Adds an assertion that fails with the text \p Why unless \p Good.
 NodeId Messages::check(const Twine &Name, Endpoint Good, StringRef Why,
                        ArrayRef<NodeId> After, StringRef Device) {
   AttrRun Text, Assert;
@@ -257,7 +256,7 @@ NodeId Messages::check(const Twine &Name, Endpoint Good, StringRef Why,
              inputsOf({Good, Endpoint{Says, 0}}, After), Assert, Device);
 }
 
-/// Takes the first message of \p Q from \p Low on: its number and its values.
+/// Receives the first message of \p Q with a number of \p Low or more.
 SmallVector<Endpoint, 8> Messages::take(const MessageQueue &Q, Endpoint Low) {
   NodeId Queue = queue(Q);
   std::string Types = withNumber(Q.Types);
@@ -375,7 +374,7 @@ MessageQueue Messages::beginQueue(unsigned Worker) const {
   return {"begin_" + std::to_string(Worker), P.Home, ""};
 }
 
-/// Marks in \p Q that messages below \p Key are over.
+/// Puts a mark into \p Q: messages with numbers below \p Key are obsolete.
 NodeId Messages::mark(const MessageQueue &Q, Endpoint Key) {
   SmallVector<Endpoint, 8> Values{Key};
   for (char Type : Q.Types) {
@@ -388,9 +387,9 @@ NodeId Messages::mark(const MessageQueue &Q, Endpoint Key) {
   return enqueue("mark", Q, Values, {});
 }
 
-/// Returns a number above those of all earlier runs. Tells waiting workers that
-/// the last run is over if it did not end or did not record its names, or if a
-/// restarted worker takes part in it.
+/// Returns a number above those of all earlier runs. Puts marks for waiting
+/// workers if the last run did not end or did not record its names, or if a
+/// restarted worker joined it.
 Endpoint Messages::chiefBegins(unsigned Names, ArrayRef<MessageQueue> Marked) {
   NodeId Zero = constant("zero", 0), One = constant("one", 1),
          First = constant("last_key", LastNumber);
@@ -464,7 +463,7 @@ Endpoint Messages::chiefBegins(unsigned Names, ArrayRef<MessageQueue> Marked) {
 }
 
 /// Returns the number of the run that the chief has begun. A worker whose last
-/// run did not end takes part in the chief's run again, unless that is closed.
+/// run did not end joins the chief's run again, unless that run is closed.
 Endpoint Messages::workerBegins(ArrayRef<MessageQueue> Marked) {
   NodeId Zero = constant("zero", 0), One = constant("one", 1),
          First = constant("last_key", LastNumber);
@@ -473,7 +472,7 @@ Endpoint Messages::workerBegins(ArrayRef<MessageQueue> Marked) {
   NodeId Before = find("joined", state(), JoinedKey, Zero, {}, P.Home);
   NodeId Closed = find("closed", state(), constant("closed_key", keyClosed()),
                        Zero, {}, P.Home);
-  // Take numbers of the chief until a run that this worker has not joined.
+  // Receive the chief's numbers up to a run that this worker has not joined.
   NodeId Floor = of("over", op::Maximum, {{Before, 0}, {Closed, 0}}, P.Home);
   NodeId Above = of("above", op::Add, {{Floor, 0}, {One, 0}}, P.Home);
   Endpoint Run = take(Q, {Above, 0}).front();
@@ -537,8 +536,8 @@ void Messages::begin(unsigned Names, ArrayRef<MessageQueue> Marked,
                      inputsOf({Run, {Space, 0}}, Started.back()), P.Home);
     Low = {of("number_begin", op::Sub, {Run, {Part, 0}}, P.Home), 0};
   }
-  // A runtime runs a Switch where its data is made, and adds no Identity to
-  // bring the data elsewhere.
+  // The runtime runs a Switch on the device of its data. No Identity moves the
+  // data to another device.
   if (!Copies.empty())
     Number = refresh("refresh", OwnOpen, CutShort, {Run.Node}, Copies);
   G.setStringAttr(Number.Node, PartAttr, part::Number);

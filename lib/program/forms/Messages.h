@@ -4,8 +4,9 @@
 //
 // The exchange of messages between workers. Messages go through queues and
 // begin with the number of their run, so that a worker may be killed and
-// restarted. A run of the chief draws a number, larger than all before, and
-// tells each worker. The receiver of a message drops those of earlier runs:
+// restarted. In each run the chief chooses a number above all earlier ones and
+// sends it to the workers. The receiver of a message drops messages of earlier
+// runs:
 //
 //     put = QueueEnqueueV2(q, number, a, b)
 //
@@ -13,36 +14,36 @@
 //     loop: key, a, b = first; while key < low: key, a, b = QueueDequeueV2(q)
 //     get = IdentityN(a, b, ^Assert(key <= high))
 //
-// Numbers are multiples of 1024. A worker that was restarted in the middle of a
-// run takes part again, with the number of the run plus 2, 4 and so on. A
-// number less by one is a mark without a value: messages with lower numbers are
-// over. A worker puts the messages that it takes back, so that the run may be
-// repeated; the next run drops them.
+// Run numbers are multiples of 1024. A worker that restarts in the middle of a
+// run joins it again, with the number of the run plus 2, 4 and so on. An odd
+// number is a mark without values: messages with lower numbers are obsolete. A
+// worker puts each received message back into its queue, so that a repeated run
+// finds it. The next run drops these messages.
 //
-// The state of runs is in a table. In the chief's process, the table ends with
-// that process. On a server, a run of a worker needs nothing of the chief's
-// task. But then a worker may have to know if the chief's process is still the
-// one that began the run. It asks that process by a function, which no other
-// run calls:
+// A table holds the state of runs. A table in the chief's process is lost with
+// that process. With a table on a server, a worker's run needs no node in the
+// chief's task. But then a worker may have to know if the chief was restarted
+// since it began the run. The worker asks the chief's process by a function
+// call, which other runs skip:
 //
 //   - A restarted worker takes part in a run again if the chief's process has
 //     begun one.
-//   - A session from before a restart of the chief does not fail while it waits
-//     for the chief. It takes a mark of the next run. The question then fails
-//     with an error, after which MonitoredTrainingSession makes another
-//     session.
+//   - A session that is older than the chief's restart does not fail while it
+//     waits for the chief. It receives a mark of the next run. The call then
+//     fails, and MonitoredTrainingSession creates another session.
 //
-// Copies of variables on a worker end with its process, and a run that was cut
-// short may have written some of them. So the next run takes their values from
-// the chief's variables, before it reads the copies and after it writes them:
-// if the chief had ended the earlier run, its updates are in there. A function
-// makes these reads too, since edges between tasks are messages in all runs.
+// A worker's copies of variables are lost with its process, and an aborted run
+// may have written some of them. So the next run copies the chief's variables
+// to them, before it reads the copies and after it writes them. If the chief
+// has completed the aborted run, its variables include the updates of that run.
+// A function makes these reads too, because an edge between tasks costs a
+// message in every run.
 //
-// An edge between tasks costs as much as a small message. So one message tells
-// that several nodes have run, and a value is not sent twice.
+// An edge between tasks costs as much as a small message. So one message
+// reports that several nodes have run, and no value is sent twice.
 //
-// The pass writes the messages with this class. The check of its files writes
-// them again with the same class and compares. All nodes are in one scope.
+// The pass writes the messages with this class. The check of the written files
+// does the same and compares. All nodes are in one scope.
 //
 //===----------------------------------------------------------------------===//
 
@@ -69,18 +70,18 @@ struct MessageQueue {
                      ///< each.
 };
 
-/// A variable of a worker that has the value of a variable elsewhere.
+/// A worker's copy of a variable in another task.
 struct OwnCopy {
   Endpoint Copy, Primary; ///< Handles, or references.
   std::string Device, PrimaryDevice;
   unsigned Type = DT_INVALID;
-  /// A copy may be a handle where its primary is a reference: proxies are.
+  /// A proxy is a handle even if its primary is a reference.
   bool IsHandle = true, PrimaryIsHandle = true;
-  /// The name by which a function finds the primary; without one it cannot.
+  /// The name by which a function finds the primary; empty if it cannot.
   std::string Container, SharedName;
 };
 
-/// Writes the part of the exchange of messages that one worker runs.
+/// Writes the part of the message exchange that one worker runs.
 class Messages {
 public:
   struct Place {
@@ -92,18 +93,19 @@ public:
   Messages(Graph &G, Place P, NodeId After)
       : G(G), P(std::move(P)), After(After) {}
 
-  /// Adds the number of a run, of \p Names names. A run puts a mark into the
-  /// queues \p Marked if runs before it did not end; on the chief these are the
-  /// queues to each worker. \p Copies are variables of the worker.
+  /// Adds the number of a run. A run ends at any of \p Names nodes. A run puts
+  /// a mark into the queues \p Marked if an earlier run did not end. On the
+  /// chief these are the queues to each worker. \p Copies are the worker's
+  /// copies of variables.
   void begin(unsigned Names, llvm::ArrayRef<MessageQueue> Marked,
              llvm::ArrayRef<OwnCopy> Copies = {});
-  /// Returns the number, in the task of \p Device if it is there. A node that
-  /// waits for it runs after the chief has begun the run and, on this worker,
-  /// after its copies are up to date.
+  /// Returns the node with the number, in the task of \p Device if there is
+  /// one. A node that waits for it runs after the chief has begun the run and,
+  /// on this worker, after the copies are up to date.
   NodeId numberNear(llvm::StringRef Device) const;
 
-  /// Sends \p Values, and that the nodes \p Ends have run, after the nodes
-  /// \p After.
+  /// Adds a message with \p Values, which also reports that the nodes \p Ends
+  /// have run. It is sent after the nodes \p After.
   NodeId put(const MessageQueue &Q, llvm::ArrayRef<Endpoint> Values,
              llvm::ArrayRef<NodeId> Ends, llvm::ArrayRef<NodeId> After);
 
@@ -112,20 +114,20 @@ public:
     Endpoint Key;
     NodeId Back = NoNode; ///< Puts a message back, on a worker.
   };
-  /// Takes the message of this run. If \p Exact is given, the message must have
-  /// that number.
+  /// Adds nodes that receive the message of this run. If \p Exact is given, the
+  /// message must have that number.
   Received get(const MessageQueue &Q, std::optional<Endpoint> Exact);
 
-  /// The node that each run of the chief runs as well, to record that this
-  /// process has begun one; NoNode if no worker asks.
+  /// Returns the node that records that the chief's process has begun a run.
+  /// All runs of the chief must run it. NoNode if no worker asks.
   NodeId here() const { return Here; }
 
-  /// Adds a check for runs of name \p Name. It fails unless \p Keys, the
-  /// numbers of the messages of worker \p From, are all equal.
+  /// Adds a check for runs that end at node number \p Name. It fails unless \p
+  /// Keys, the numbers of the messages of worker \p From, are all equal.
   NodeId same(unsigned Name, unsigned From, llvm::ArrayRef<Endpoint> Keys);
 
-  /// Adds the node that ends a run of name \p Name, after \p After, which write
-  /// \p Copies.
+  /// Adds node number \p Name at which runs end. It waits for \p After, which
+  /// write \p Copies.
   NodeId end(unsigned Name, llvm::ArrayRef<NodeId> After,
              llvm::ArrayRef<OwnCopy> Copies = {});
 
@@ -134,8 +136,8 @@ public:
     return Functions;
   }
 
-  /// For the preparation of the chief's session: records that all runs so far
-  /// are over, for workers that would take part in them again.
+  /// Adds a node to the initialization of the chief's session. It records that
+  /// all earlier runs are over, so that restarted workers do not join them.
   NodeId close();
 
 private:
@@ -199,16 +201,16 @@ private:
   Place P;
   NodeId After;
   llvm::StringMap<NodeId> Known; ///< Queues, tables and constants.
-  Endpoint Run;                  ///< The number, where the state of runs is.
+  Endpoint Run;                  ///< The number, on the device of the state.
   /// The same number. On a worker with copies it is computed only after the run
   /// has begun and the copies are up to date.
   Endpoint Number;
   Endpoint Low, High;
-  std::vector<NodeId> Brought; ///< The number on other devices.
+  std::vector<NodeId> Brought; ///< Copies of the number on other devices.
   NodeId Here = NoNode;
   std::map<std::string, std::string> Functions;
   Endpoint CutShort; ///< On a worker: true if its last run was cut short.
-  Endpoint OwnOpen;  ///< The same, as a number.
+  Endpoint OwnOpen;  ///< CutShort as an integer.
   std::vector<NodeId> Started; ///< Nodes that every run has to run.
 };
 

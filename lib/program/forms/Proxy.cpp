@@ -18,7 +18,7 @@ namespace graft {
 bool leavesVariable(const Graph &G, Use U) {
   StringRef Op = G.opName(U.User);
   const OpDef *Def = G.opDef(U.User);
-  // A merged handle is the handle of copy 0, and so of the only variable.
+  // A merged handle is the handle of copy 0, here of the shared variable.
   if (!Def)
     return Op == FromReplicasOp;
   // The value of a reference.
@@ -63,8 +63,7 @@ void markAfter(const Graph &G, std::vector<NodeId> Work,
 
 bool areOrdered(const Graph &G, ArrayRef<NodeId> Updates,
                 function_ref<NodeId(NodeId)> Gate) {
-  // If of any two updates one is after the other, the numbers of updates after
-  // each update are all different.
+  // In a total order, each update has a different number of updates after it.
   SmallVector<bool, 8> Taken(Updates.size());
   for (NodeId U : Updates) {
     if (Updates.size() < 2)

@@ -23,9 +23,9 @@
 
 namespace graft {
 
-/// Returns true if the op of \p U, whose input is a handle or a reference of a
-/// variable, is known not to write the variable, nor to pass it on to a loop or
-/// to an op that the op table does not know.
+/// Returns true if \p U, a use of the handle or reference of a variable, is
+/// known not to write the variable. Returns false if \p U passes the variable
+/// to a loop, or to an op that is not in the op table.
 bool leavesVariable(const Graph &G, Use U);
 
 /// Returns true if \p N looks up rows of the variable at its input 0.
@@ -38,8 +38,8 @@ NodeId proxyOf(const Graph &G, NodeId Var);
 void markAfter(const Graph &G, std::vector<NodeId> Work,
                std::vector<bool> &Marked);
 
-/// Returns true if all of \p Updates, which do more than assign, come one after
-/// the other. Nodes that wait for an update wait for \p Gate(update).
+/// Returns true if dependencies order all of \p Updates, which do more than
+/// assign. Nodes that wait for an update depend on \p Gate(update).
 bool areOrdered(const Graph &G, llvm::ArrayRef<NodeId> Updates,
                 llvm::function_ref<NodeId(NodeId)> Gate);
 

@@ -15,7 +15,7 @@ namespace graft {
 /// inputs are parameters of the distribution.
 struct DrawOperands {
   int Sizes = -1; ///< The shape of the result, or its leading part.
-  int Rows = -1;  ///< A parameter for each row, whose axes end that shape.
+  int Rows = -1;  ///< A parameter per row, as the alpha of RandomGamma.
   int Seed = -1;  ///< The seed; without one the op has a state.
 };
 
@@ -25,8 +25,8 @@ DrawOperands drawOperands(llvm::StringRef Op);
 /// Returns true if \p Op computes its numbers from a seed.
 bool isSeededDraw(llvm::StringRef Op);
 
-/// Returns true if \p N adds the number of the replica to a seed, so that each
-/// replica has another one: AddV2(seed, i), where i is the slice of Range(0, N,
+/// Returns true if \p N adds the replica number to a seed, so that each replica
+/// has a different seed: AddV2(seed, i), where i is the shard of Range(0, N,
 /// 1), possibly cast. The seed is its input 0.
 bool offsetsSeed(const Graph &G, NodeId N, unsigned Replicas);
 

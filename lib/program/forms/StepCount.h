@@ -2,12 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// How workers that step on their own stay together. A variable on a server
-// counts the steps of each worker. An update waits until the slowest worker has
-// finished all but `ahead` of the steps of its own worker.
+// Bounds the staleness of asynchronous workers. A variable on a server counts
+// the steps of each worker. Before an update, a worker waits until it is less
+// than `ahead` steps ahead of the slowest worker.
 //
 //     steps = VarHandleOp()                  zeros: steps = 0, before trained
-//                                                   variables get first values
+//                                                   variables are initialized
 //     gate:   do { lead = steps[mine] - min(steps)
 //             } while (lead >= ahead && sleep())
 //     update = ResourceApplyAdam(.., ^gate)
@@ -15,10 +15,9 @@
 //     train = NoOp(^count, ^wake up the others)
 //             count: steps[mine] += 1, ^train/step, ^gate
 //
-// A counted step has passed the gate, even if a conditional made no update in
-// it. So the count of a worker is never more than `ahead` above the least
-// count. A worker sleeps on an accumulator, on which many wake-up calls act
-// like one.
+// Every counted step passes the gate, even if a conditional skips its update.
+// So the count of a worker exceeds the least count by at most `ahead`. A worker
+// sleeps on an accumulator, where many wake-up calls act like one.
 //
 // The pass writes this form with this class. The check of its files writes the
 // form again with the same class and compares.
@@ -35,7 +34,7 @@
 
 namespace graft {
 
-/// Writes the nodes by which one worker counts its steps and waits for others.
+/// Writes the nodes with which a worker counts its steps and waits for others.
 class StepCount {
 public:
   struct Place {
@@ -53,11 +52,11 @@ public:
   StepCount(Graph &G, Place P, NodeId After);
 
   NodeId steps() const { return Steps; }
-  /// Initial assignments of the trained variables wait for it.
+  /// Initial assignments of the trained variables wait for this node.
   NodeId zeros() const { return Zeros; }
-  /// Writes of gradients wait for it.
+  /// Updates that apply gradients wait for this node.
   NodeId gate() const { return Gate; }
-  /// Counts the steps of \p N, whose name goes to the returned node.
+  /// Adds nodes that count the steps of \p N. The result has the name of \p N.
   NodeId end(NodeId N);
 
 private:

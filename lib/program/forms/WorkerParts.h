@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The nodes that the graph of one worker has and the graph for all workers does
-// not, marked by an attribute that stays in the file. A check of the files
-// begins with the attribute, and verifies that the nodes are what it says.
+// Marks nodes that the graph of one worker has and the graph for all workers
+// lacks. The attribute stays in the file. A check of the files reads it and
+// verifies that each node has the stated purpose.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,9 +41,9 @@ inline constexpr llvm::StringLiteral Put = "put";
 inline constexpr llvm::StringLiteral Get = "get";
 /// Runs after a node of another worker has run.
 inline constexpr llvm::StringLiteral End = "end";
-/// A node whose name all workers have.
+/// A node that has the same name in the graphs of all workers.
 inline constexpr llvm::StringLiteral Name = "name";
-/// The node that had this name before.
+/// The node that had the name of part::Name before.
 inline constexpr llvm::StringLiteral Step = "step";
 /// Waits for the reads of a worker, and a write waits for it.
 inline constexpr llvm::StringLiteral Reads = "reads";
@@ -51,7 +51,7 @@ inline constexpr llvm::StringLiteral Reads = "reads";
 inline constexpr llvm::StringLiteral AllGiven = "all-given";
 /// The worker's copy of the value of a read.
 inline constexpr llvm::StringLiteral Taken = "taken";
-/// A node that reads a variable, or depends on one, copied for the step.
+/// A copy, for the step, of a node that reads a variable or depends on one.
 inline constexpr llvm::StringLiteral Own = "own";
 /// A read before a loop that replaces a read in the loop.
 inline constexpr llvm::StringLiteral Outside = "outside";
@@ -61,11 +61,11 @@ inline constexpr llvm::StringLiteral Branch = "branch";
 inline constexpr llvm::StringLiteral Given = "given";
 /// The whole feed, concatenated from the rows of all workers.
 inline constexpr llvm::StringLiteral Whole = "whole";
-/// The preparation of a session, as far as it is the worker's.
+/// The worker's part of the initialization of a session.
 inline constexpr llvm::StringLiteral LocalInit = "local-init";
-/// Says when the preparation may be run.
+/// Tests if that initialization may run.
 inline constexpr llvm::StringLiteral Ready = "ready";
-// On variables of workers that do not wait: shared, or of each worker's own.
+// On variables of asynchronous workers: shared by all, or local to each.
 inline constexpr llvm::StringLiteral Shared = "shared";
 inline constexpr llvm::StringLiteral Local = "local";
 // With counted steps (StepCount.h), beside Name: the variable that counts, its
@@ -73,8 +73,8 @@ inline constexpr llvm::StringLiteral Local = "local";
 inline constexpr llvm::StringLiteral Steps = "steps";
 inline constexpr llvm::StringLiteral Zeros = "zeros";
 inline constexpr llvm::StringLiteral Gate = "gate";
-// With one replica for each worker, on nodes of the worker's own: rows that are
-// fed, fetched or sliced, scales, and values that are sent or combined.
+// With one replica for each worker, on nodes of this worker: fed, fetched or
+// sliced rows, scales, and values that are sent or combined.
 inline constexpr llvm::StringLiteral Replica = "replica";
 } // namespace part
 
@@ -83,7 +83,7 @@ inline bool isPart(const Graph &G, NodeId N, llvm::StringRef What) {
   return G.node(N).Flags & NF_MayHaveGraft && G.stringAttr(N, PartAttr) == What;
 }
 
-/// Returns a scope that no node of \p G is in, for nodes that only a worker
+/// Returns a name scope without nodes in \p G, for nodes that only a worker
 /// has.
 std::string freeScope(const Graph &G);
 

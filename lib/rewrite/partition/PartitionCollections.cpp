@@ -3,10 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Replaces the VariableDef of a partitioned variable by one for each part, as
-// TensorFlow writes those of a PartitionedVariable: each states its slice and
-// its key. So a Saver that is built after the import writes the same
-// checkpoints. Collections of tensors that name the variable then name its
-// parts.
+// TensorFlow does for a PartitionedVariable: each states its slice and its key.
+// So a Saver that is built after the import writes the same checkpoints. In
+// collections of tensors, the parts replace the variable.
 //
 //===----------------------------------------------------------------------===//
 
@@ -110,7 +109,7 @@ void PartitionEditor::declareParts() {
     if (Collection.kind_case() != tensorflow::CollectionDef::kBytesList)
       continue;
     for (const std::string &Bytes : Collection.bytes_list().value()) {
-      // Collections of other messages do not yield the name of a variable here.
+      // In a collection of other messages, no name of a variable is found here.
       const PartitionedVariable *Of = ByName.lookup(declaredName(Bytes));
       tensorflow::VariableDef V;
       if (Of && !V.ParseFromString(Bytes))
@@ -163,7 +162,7 @@ tensorflow::VariableDef PartitionEditor::declare(tensorflow::VariableDef V,
   auto Initializer = G.findEndpoint(V.initializer_name());
   if (!Initializer)
     return V;
-  // Another op may initialize several variables; it still does.
+  // Any other initializer may serve several variables: it is kept.
   if (auto It = Clones.find(Initializer->Node); It != Clones.end())
     V.set_initializer_name(G.name(It->second[Part]).str());
   if (auto It = SplitOf.find(Initializer->Node);

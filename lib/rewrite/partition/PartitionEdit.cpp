@@ -16,7 +16,7 @@ using namespace llvm;
 
 namespace graft {
 
-/// Returns `w 10 4 0,5:0,4`: a name and a slice as TensorFlow writes it.
+/// Returns a name and a slice as TensorFlow writes it: `w 10 4 0,5:0,4`.
 static std::string sliceText(const Graph &G, const PartitionedVariable &Of,
                              unsigned Part) {
   std::string Text = G.name(Of.Var).str(), Slice;
@@ -60,7 +60,7 @@ void PartitionEditor::makeParts(const PartitionedVariable &Of) {
   Clones[Of.Var] = std::move(Parts);
 }
 
-/// Marks users of \p Alias as ready if no other clones are missing for them.
+/// Marks users of \p Alias as ready if they need no other missing clones.
 void PartitionEditor::finish(NodeId Alias) {
   for (Use U : G.uses(Alias)) {
     if (!G.isData(U) || !Plan.find(G.input(U)))
@@ -100,7 +100,7 @@ void PartitionEditor::run() {
     Old.push_back(Of.Var);
     finish(Of.Var);
   }
-  // Users in the order of the graph, as far as their variables allow it.
+  // Rewrites users in node order, as far as their variables allow it.
   while (!Ready.empty()) {
     std::vector<NodeId> Now = std::move(Ready);
     Ready.clear();
@@ -203,8 +203,8 @@ void PartitionEditor::rewriteRead(NodeId N, const PartitionedVariable &Of) {
   PartReads[N] = std::move(Parts);
 }
 
-/// Returns the control inputs with which a read for input \p Index of \p N runs
-/// when \p N would: all other inputs.
+/// Returns all inputs of \p N but input \p Index, as control inputs. With them,
+/// a read for that input runs when \p N would.
 SmallVector<Endpoint, 8> PartitionEditor::waitsOf(NodeId N,
                                                   unsigned Index) const {
   SmallVector<Endpoint, 8> Waits;
@@ -216,8 +216,8 @@ SmallVector<Endpoint, 8> PartitionEditor::waitsOf(NodeId N,
   return Waits;
 }
 
-/// Has users of \p N, an Identity of a reference, that run after an update read
-/// the value at that time: see PartitionPlan::isAfterUpdate.
+/// Makes users of \p N, an Identity of a reference, read the value at their own
+/// run time if they run after an update: see PartitionPlan::isAfterUpdate.
 void PartitionEditor::readLate(NodeId N, const PartitionedVariable &Of) {
   for (Use U : G.uses(N)) {
     if (!G.isData(U) || !Plan.isAfterUpdate(U.User) ||
@@ -243,8 +243,8 @@ void PartitionEditor::readLate(NodeId N, const PartitionedVariable &Of) {
   }
 }
 
-/// Has \p N, which uses references of partitioned variables as values, read the
-/// parts at the time at which it runs.
+/// Makes \p N, which uses references of partitioned variables as values, read
+/// the parts when \p N runs.
 void PartitionEditor::readValues(NodeId N) {
   for (unsigned I = 0; I < G.node(N).NumData; ++I) {
     Endpoint E = G.input(N, I);
@@ -289,7 +289,7 @@ void PartitionEditor::rewriteEffect(NodeId N, const PartitionedVariable &Of) {
   become(N, op::NoOp, Waits, {});
 }
 
-/// Rewrites a lookup that has no form for a part: it reads the whole value.
+/// Rewrites a lookup that has no form for parts: it reads the whole value.
 void PartitionEditor::rewriteDenseLookup(NodeId N,
                                          const PartitionedVariable &Of) {
   AttrRun Read;
@@ -329,7 +329,7 @@ void PartitionEditor::becomeShape(NodeId N, const PartitionedVariable &Of,
   become(N, op::Const, Waits, Attrs);
 }
 
-/// Adds an update of each part; the old name stands for all of them.
+/// Adds an update of each part. The node with the old name waits for all.
 void PartitionEditor::rewriteUpdate(NodeId N) {
   readValues(N);
   const UpdateDef Def = Vars.update(G, N);
@@ -361,7 +361,7 @@ void PartitionEditor::rewriteUpdate(NodeId N) {
     Waits.push_back({Parts.back(), ControlPort});
   }
   Clones[N] = std::move(Parts);
-  // Users of the reference that it returns use those of the parts.
+  // Users of the returned reference use the references of the parts.
   bool IsAlias = Vars.variableOf({N, 0}) != NoNode;
   if (IsAlias)
     finish(N);

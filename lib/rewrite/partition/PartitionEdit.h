@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Rewrites every user of the variables of a PartitionPlan. Each node that
-// passes a variable on gets one clone for each part. A user is rewritten when
+// forwards a variable gets one clone for each part. A user is rewritten when
 // the clones of all variables that it uses exist.
 //
 //===----------------------------------------------------------------------===//
@@ -38,7 +38,7 @@ public:
 private:
   using Nodes = llvm::SmallVector<NodeId, 8>;
 
-  /// An entry of a SaveV2 whose value is that of a variable.
+  /// An entry of a SaveV2 that saves the value of a partitioned variable.
   struct SavedEntry {
     unsigned Index;                ///< The position of the entry.
     const PartitionedVariable *Of; ///< The variable.
@@ -61,7 +61,7 @@ private:
   /// Adds a copy of \p Of for part \p Part, under \p Name.
   NodeId clone(NodeId Of, const llvm::Twine &Name, unsigned Part,
                llvm::ArrayRef<Endpoint> Inputs);
-  /// Does the same, and replaces partitioned inputs by their part.
+  /// Adds such a copy and replaces partitioned inputs by their part.
   NodeId cloneForPart(NodeId Of, const llvm::Twine &Name, unsigned Part);
   /// Turns \p N into another op. Drops its attributes, other than `_class`.
   void become(NodeId N, llvm::StringRef Op, llvm::ArrayRef<Endpoint> Inputs,
@@ -72,12 +72,12 @@ private:
   Endpoint partOf(Endpoint Handle, unsigned Part) const {
     return {Clones.find(Handle.Node)->second[Part], Handle.Port};
   }
-  /// Returns the name of the clone of \p Read, a read of \p Of, for part
-  /// \p Part: that of the part replaces that of the variable in it.
+  /// Returns the name of the clone of \p Read, a read of \p Of, for part \p
+  /// Part. It has the part's name in place of the variable's.
   std::string readName(const PartitionedVariable &Of, NodeId Read,
                        unsigned Part) const;
   /// Sets the control input of `constant` nodes, so that they run in the
-  /// conditional or loop of \p Handle: none outside of these.
+  /// conditional or loop of \p Handle, if there is one.
   void enterContext(Endpoint Handle);
   NodeId constant(NodeId Of, const llvm::Twine &Suffix, unsigned Type,
                   llvm::ArrayRef<int64_t> Shape,

@@ -33,7 +33,7 @@ std::string PartitionEditor::classFor(StringRef Entry, unsigned Part) const {
   auto It = Gone.contains(Name) ? Clones.find(Was) : Clones.end();
   if (It == Clones.end())
     return Entry.str();
-  // That variable may have fewer parts.
+  // The colocated variable may have fewer parts.
   ArrayRef<NodeId> Its = It->second;
   return (ClassPrefix + G.name(Part < Its.size() ? Its[Part] : Its[0])).str();
 }
@@ -149,7 +149,7 @@ NodeId PartitionEditor::concat(NodeId Of, ArrayRef<Endpoint> Values,
 
 NodeId PartitionEditor::split(NodeId Of, Endpoint Value, unsigned Type,
                               ArrayRef<int64_t> Sizes, int64_t Axis) {
-  // Row counts of more than 31 bits need the other type.
+  // Row counts of more than 31 bits need int64.
   unsigned Length = any_of(Sizes, [](int64_t S) { return S > INT32_MAX; })
                         ? DT_INT64
                         : DT_INT32;

@@ -188,8 +188,8 @@ bool PartitionPlan::check(const PartitionedVariable &Of) {
   return Good;
 }
 
-/// Warns if the memory of \p Of is passed on from \p Read to an op that runs
-/// after an update.
+/// Warns if \p Read passes the memory of \p Of to an op that runs after an
+/// update.
 void PartitionPlan::checkViews(NodeId Read, const PartitionedVariable &Of) {
   NodeId View = Late.lateView(Read);
   if (View != NoNode)
@@ -202,7 +202,7 @@ void PartitionPlan::checkViews(NodeId Read, const PartitionedVariable &Of) {
 }
 
 bool PartitionPlan::complete() {
-  // Slots are appended, and may have slots of their own.
+  // Slots are appended, and slots may have slots.
   for (size_t I = 0; I < Cuts.size();)
     if (!addSlots(Cuts[I++].Var))
       return false;

@@ -1,4 +1,4 @@
-//===- lib/rewrite/partition/PartitionPlan.h - which are cut, how -*- C++ -*-=//
+//===- lib/rewrite/partition/PartitionPlan.h - plans parts ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -27,8 +27,8 @@ struct PartitionedVariable {
 
   unsigned parts() const { return static_cast<unsigned>(Cut.Sizes.size()); }
   unsigned rank() const { return static_cast<unsigned>(Shape.size()); }
-  /// The axis counted from the end, -1 for the last: the same for tensors with
-  /// more leading axes.
+  /// Returns the axis counted from the end, -1 for the last. It is valid for
+  /// tensors with more leading axes, too.
   int64_t axisFromEnd() const {
     return static_cast<int64_t>(Cut.Axis) - static_cast<int64_t>(rank());
   }
@@ -48,12 +48,12 @@ enum class PartitionedUse : uint8_t {
   Unknown,
 };
 
-/// Returns the use that \p U makes of a handle or reference of a variable.
+/// Returns the kind of \p U, a use of a variable's handle or reference.
 PartitionedUse classifyUse(const Graph &G, const VariableIndex &Vars, Use U);
 
-/// The variables that are partitioned: those that were added, and slots of the
-/// same shape that an op updates together with one of them. It reports every
-/// use that has no partitioned form before any edit.
+/// The partitioned variables: the added variables, and slots of the same shape
+/// that an op updates together with one of them. Before any edit, the plan
+/// reports every use that has no partitioned form.
 class PartitionPlan {
 public:
   PartitionPlan(const Graph &G, const VariableIndex &Vars,
@@ -74,8 +74,8 @@ public:
     return It == Index.end() ? nullptr : &Cuts[It->second];
   }
   /// Returns true if \p N runs after an update of a partitioned reference.
-  /// Through an Identity of the reference, it then reads the value at that
-  /// time, not at the time at which the Identity ran.
+  /// Through an Identity of the reference, \p N then reads the value at its own
+  /// run time, not at that of the Identity.
   bool isAfterUpdate(NodeId N) const { return Late.isLate(N); }
   /// Returns the partitioned variable \p Var, or null.
   const PartitionedVariable *findVariable(NodeId Var) const {

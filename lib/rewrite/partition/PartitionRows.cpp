@@ -9,8 +9,8 @@
 //     local = flat - offsets[part]
 //
 // DynamicPartition keeps the order of the rows of a part, so repeated indices
-// stay in order. Positions in `flat` are routed in the same way and tell where
-// the rows of each part go in the result.
+// stay in order. Positions in `flat` are partitioned in the same way. They are
+// the positions of the rows of each part in the result.
 //
 //===----------------------------------------------------------------------===//
 

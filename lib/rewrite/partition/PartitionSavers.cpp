@@ -4,14 +4,14 @@
 //
 // An entry of SaveV2 or RestoreV2 for a partitioned variable becomes one for
 // each part, with the key of the variable and the slice of the part. So
-// checkpoints stay those of the whole variable:
+// checkpoints have the same contents as for the whole variable:
 //
 //     SaveV2(.., ["w"], [""], w)  →  SaveV2(.., ["w", "w"],
 //                                        ["10 4 0,5:0,4", "10 4 5,5:0,4"],
 //                                        w/part_0, w/part_1)
 //
-// An entry for a slice of a larger variable is cut further. Savers of other
-// forms read and write the whole value, like all other users.
+// An entry for a slice of a larger variable is partitioned further. Savers of
+// other forms read and write the whole value, like all other users.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,7 +52,7 @@ std::optional<std::vector<std::string>> stringVector(const Graph &G, NodeId N) {
   auto Size = static_cast<size_t>(S.Dims[0]);
   if (Strings.empty() || Strings.size() > Size)
     return std::nullopt;
-  // The last one stands for all that follow.
+  // The last string is repeated for all elements that follow.
   Strings.resize(Size, Strings.back());
   return Strings;
 }
@@ -69,13 +69,13 @@ std::string encodeStringVector(ArrayRef<std::string> Strings) {
   return Value;
 }
 
-/// A slice in a checkpoint: the shape of the whole, and the part of it.
+/// A slice in a checkpoint: the shape of the whole variable, and one part.
 struct Slice {
   SmallVector<int64_t, 4> Shape, Offsets, Sizes;
 };
 
-/// Parses \p Text as a slice; empty is the whole of \p Of. Returns nullopt if
-/// the slice does not have the shape of \p Of.
+/// Parses \p Text as a slice. An empty text means the whole of \p Of. Returns
+/// nullopt if the slice does not have the shape of \p Of.
 std::optional<Slice> parseSlice(StringRef Text, const PartitionedVariable &Of) {
   Slice S;
   if (Text.empty()) {
@@ -131,7 +131,8 @@ PartitionEditor::SaverEntries *PartitionEditor::entriesOf(NodeId N) {
   return It->second.get();
 }
 
-/// Returns true if the slice of entry \p Index of \p N can be cut like \p Of.
+/// Returns true if the slice of entry \p Index of \p N can be partitioned like
+/// \p Of.
 bool PartitionEditor::canExpand(NodeId N, unsigned Index,
                                 const PartitionedVariable &Of) {
   SaverEntries *Its = entriesOf(N);
@@ -139,8 +140,8 @@ bool PartitionEditor::canExpand(NodeId N, unsigned Index,
          parseSlice(Its->Slices[Index], Of);
 }
 
-/// Records the entries of savers whose value is \p Value. Returns true if it
-/// has no other users.
+/// Records the entries of savers whose value is \p Value. Returns true if \p
+/// Value has no other users.
 bool PartitionEditor::findSavedFrom(Endpoint Value, Endpoint From,
                                     const PartitionedVariable &Of) {
   bool All = true;
@@ -175,7 +176,7 @@ void PartitionEditor::findSaved(const PartitionedVariable &Of) {
     findSavedFrom(Value, Value, Of);
     if (Kind != PartitionedUse::Read)
       continue;
-    // A device copy in front of the saver.
+    // Look through a device copy in front of the saver.
     for (Use U : G.uses(Value.Node))
       if (U.Index == 0 && G.isOp(U.User, op::Identity) &&
           G.node(U.User).NumInputs == 1 && G.hasUses(U.User) &&
@@ -221,7 +222,7 @@ void PartitionEditor::findRestored(const PartitionedVariable &Of) {
 }
 
 /// Replaces each entry of the saver or restorer \p N that is in \p Of by one
-/// for each part of its variable.
+/// entry for each part of its variable.
 void PartitionEditor::expandEntries(NodeId N, const EntryMap &Of) {
   SaverEntries &Its = *entriesOf(N);
   std::vector<std::string> Names, Slices;
