@@ -238,7 +238,9 @@ def main():
     failures = refuted(differing)
     if stale and not options.write:
         print(f"has no record of these recipes: {' '.join(stale)}")
-    print("\n".join(told(differing, failures)))
+    for line in told(differing, failures):
+        print(line)
+    print(f"{len(differing)} claims differ from the record; TensorFlow refutes {len(failures)}")
     if options.write:
         write(ops)
     return int(bool(failures) or (bool(differing or stale) and not options.write))
