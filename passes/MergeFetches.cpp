@@ -66,6 +66,7 @@ private:
   Endpoint merge(Endpoint E, bool Picked);
   void nameMerged(NodeId N);
   void refuseVarying(Endpoint E, StringRef What);
+  bool refuseWithoutValue(Endpoint E, NodeId User);
 
   Graph *G = nullptr;
   DiagnosticEngine *Diags = nullptr;
@@ -189,6 +190,14 @@ bool MergeFetches::hasNoValue(Endpoint E, ReplicationType Type) const {
          (!Facts->Types.isByPolicy(Type) || hasNoAggregate(*G, *Facts, E));
 }
 
+/// Refuses \p E, an input of \p User, if it has no global value.
+bool MergeFetches::refuseWithoutValue(Endpoint E, NodeId User) {
+  bool Refused = hasNoValue(E, Facts->Types.number(E));
+  if (Refused)
+    refuseVarying(E, ("'" + G->name(User) + "'").str());
+  return Refused;
+}
+
 /// Merges per-replica inputs of unreplicated ops. Returns true if there were
 /// any.
 bool MergeFetches::mergeForOnce(const Fetches &Found) {
@@ -197,19 +206,16 @@ bool MergeFetches::mergeForOnce(const Fetches &Found) {
     // An Assert has no output to merge, but it could fail on a replica where it
     // does not fail on a single device.
     if (G->isPerReplica(User) && G->isOp(User, op::Assert))
-      if (Endpoint E = G->input(User, 0); hasNoValue(E, Facts->Types.number(E)))
-        refuseVarying(E, ("'" + G->name(User) + "'").str());
+      refuseWithoutValue(G->input(User, 0), User);
     if (G->isPerReplica(User) || combinesReplicas(*G, User))
       continue;
     for (unsigned I = 0; I < G->node(User).NumData; ++I) {
       Endpoint E = G->input(User, I);
       if (!G->isPerReplica(E.Node))
         continue;
-      ReplicationType Type = Facts->Types.number(E);
-      if (hasNoValue(E, Type)) {
-        refuseVarying(E, ("'" + G->name(User) + "'").str());
+      if (refuseWithoutValue(E, User))
         continue;
-      }
+      ReplicationType Type = Facts->Types.number(E);
       if (Diags->wantsRemarks() && Facts->Vars.isUpdate(*G, User) &&
           Type.isPartial())
         Diags

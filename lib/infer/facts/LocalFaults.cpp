@@ -192,26 +192,22 @@ std::string LocalRuns::faultOfSplit(NodeId N) const {
   if (!Sizes)
     return "";
   int64_t Sum = 0;
-  bool Open = false, OfRows = false;
+  bool Open = false, OfRows = false, OfOthers = false;
   for (DimId D : *Sizes) {
     auto Part = Facts.Dims.table().sym(D);
     if (!Part || (Part->isLocal() && (!S || Part->Rows != S->Rows)))
       return TooShort.str();
-    OfRows |= Part->isLocal();
-    if (Part->isNumber() && Part->C < 0)
+    if (Part->isNumber() && Part->C < 0) {
       Open = true;
-    else if (AddOverflow(Sum, Part->C, Sum))
+      continue;
+    }
+    (Part->isLocal() ? OfRows : OfOthers) = true;
+    if (AddOverflow(Sum, Part->C, Sum))
       return TooShort.str();
   }
-  if (OfRows && S) {
-    bool AllOfRows = all_of(*Sizes, [&](DimId D) {
-      auto Part = Facts.Dims.table().sym(D);
-      return Part->isLocal() || Part->C < 0;
-    });
-    return AllOfRows && (Open ? S->C >= Sum : S->C == Sum) ? ""
-                                                           : TooShort.str();
-  }
-  bool Fits = Open ? Known != UnknownSize && Known >= Sum : Known == Sum;
+  int64_t Whole = OfRows ? S->C : Known;
+  bool Fits = !(OfRows && OfOthers) &&
+              (Open ? Whole != UnknownSize && Whole >= Sum : Whole == Sum);
   return Fits ? "" : TooShort.str();
 }
 

@@ -212,8 +212,6 @@ static void matchGroups(SizeContext &C, ArrayRef<DimId> AllX,
     if (Elements(X) != Elements(Y) && !Y.empty())
       C.report(X.empty() ? C.One : X.front(), Y.front());
   }
-  DimList Sizes(X);
-  append_range(Sizes, Y);
   size_t I = 0, J = 0;
   while (I < X.size() && J < Y.size()) {
     size_t I0 = I, J0 = J;
@@ -238,10 +236,13 @@ static void matchGroups(SizeContext &C, ArrayRef<DimId> AllX,
     ArrayRef<DimId> Left = ArrayRef(X).slice(I0, I - I0),
                     Right = ArrayRef(Y).slice(J0, J - J0);
     if (Left.size() == 1 && Right.size() == 1) {
-      if (ByNumber)
+      if (ByNumber) {
+        DimList Sizes(X);
+        append_range(Sizes, Y);
         C.sameByNumber(Left[0], Right[0], Sizes);
-      else
+      } else {
         C.same(Left[0], Right[0]);
+      }
     } else {
       // From old to new sizes, the batch axis may be at any place of the old
       // sizes. From new to old sizes, it must be the outermost one.

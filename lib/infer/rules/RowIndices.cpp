@@ -8,8 +8,8 @@
 // Range(0, b), where b counts the rows of one replica, numbers them from 0 on
 // each replica. These local row indices are right only in a lookup or scatter
 // of rows of the same replica. All differ from the global row numbers by the
-// same offset, also after a reshape or a concatenation with other indices. A
-// Where selects a different number of rows on each replica, see Sym::Ragged.
+// same offset, also after a reshape or a concatenation with other indices. The
+// op Where selects a different number of rows on each replica, see Sym::Ragged.
 //
 // If a mask has a concatenation order, its row numbers index rows in the same
 // order. The selected rows have a new order:
@@ -80,7 +80,7 @@ bool isRows(const ReplicationType &X, int Axis,
 }
 
 /// Returns the order in which Where lists the rows of tensor \p E of type \p X.
-/// Where sorts by the index along the first axis first. Returns none if the
+/// The op sorts by the index along the first axis first. Returns none if the
 /// order is not known.
 std::optional<uint32_t> orderListed(TypeContext &C, Endpoint E,
                                     const ReplicationType &X) {
@@ -92,8 +92,8 @@ std::optional<uint32_t> orderListed(TypeContext &C, Endpoint E,
   auto Each = C.D.table().sym((*Shape)[X.Axis]);
   auto Order = Each ? C.orderBehind(Shape->take_front(X.Axis), *Each, X.Order)
                     : std::nullopt;
-  // If all axes before the batch axis have size 1, the first column of the
-  // Where has no row numbers.
+  // If all axes before the batch axis have size 1, the first column of
+  // the result has no row numbers.
   return Order == ReplicationType::InOrder ? std::nullopt : Order;
 }
 

@@ -262,7 +262,7 @@ struct DimOptions {
   std::vector<std::pair<Endpoint, unsigned>> Suppose;
   /// N, if constants hold the numbers of one replica.
   unsigned Replicas = 1;
-  /// Where nodes that select among the rows of all replicas, and
+  /// Nodes of op Where that select among the rows of all replicas, and
   /// DynamicPartition nodes that send the rows of all replicas to parts.
   std::vector<NodeId> Whole;
   /// Nodes, in node order, whose integer output might be a size, but is not the

@@ -544,9 +544,7 @@ DimId SizeContext::quotient(unsigned Slot, DimId X, DimId Y) {
         !MulOverflow(Ratio, Table.number(Y), Number) &&
         Number == Table.number(X) && !MulOverflow(SY->C, Ratio, Number)) {
       Sym Rows{Number, SY->B, SY->R, SY->Rows};
-      Reasons Because;
-      for (DimId Of : {D, X, Y})
-        addReasons(Of, Because);
+      Reasons Because = reasonsOf({D, X, Y});
       SizeOrigins &O = A.Origins;
       if (!Because.empty()) {
         if (Table.hasSym(X) && SX ? Table.relate(*SX, Rows)
@@ -727,6 +725,14 @@ SizeContext::Reasons SizeContext::reasonsOfNumbers() const {
   return Because;
 }
 
+SizeContext::Reasons SizeContext::reasonsOf(ArrayRef<DimId> Sizes) const {
+  Reasons Because;
+  if (!A.Origins.facts().empty())
+    for (DimId D : Sizes)
+      addReasons(D, Because);
+  return Because;
+}
+
 void SizeContext::assignNumber(DimId D, int64_t Number) {
   if (Number == UnknownSize)
     return;
@@ -763,10 +769,7 @@ void SizeContext::same(DimId X, DimId Y) {
 
 void SizeContext::sameByNumber(DimId X, DimId Y, ArrayRef<DimId> Of) {
   SizeOrigins &O = A.Origins;
-  Reasons Because;
-  if (!O.facts().empty())
-    for (DimId D : Of)
-      addReasons(D, Because);
+  Reasons Because = reasonsOf(Of);
   if (Because.empty())
     return same(X, Y);
   if (O.root(X) == O.root(Y))

@@ -297,6 +297,7 @@ protected:
       llvm::SmallVector<std::pair<SizeOrigins::Origin, SizeOrigins::Origin>, 2>;
   void addReasons(DimId D, Reasons &Because) const;
   Reasons reasonsOfNumbers() const;
+  Reasons reasonsOf(llvm::ArrayRef<DimId> Sizes) const;
   void defineRelated(DimId X, const Sym &Times, DimId Y, const Sym &S);
   bool isOfOneTurn(DimId D) const;
   void reshapeVariable(llvm::ArrayRef<DimId> Var, llvm::ArrayRef<DimId> Value,

@@ -89,10 +89,10 @@ void SizeOrigins::state(Origin X, Origin Y, NodeId Says) {
 
 void SizeOrigins::derive(DimId X, DimId Y,
                          ArrayRef<std::pair<DimId, DimId>> Factors) {
-  Derived New{ofSize(X), ofSize(Y), {}};
+  SmallVector<std::pair<Origin, Origin>, 2> From;
   for (auto [Mine, Its] : Factors)
-    New.From.push_back({ofSize(Mine), ofSize(Its)});
-  DerivedFacts.push_back(std::move(New));
+    From.push_back({ofSize(Mine), ofSize(Its)});
+  derive(ofSize(X), ofSize(Y), From);
 }
 
 void SizeOrigins::derive(Origin X, Origin Y,
