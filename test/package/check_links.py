@@ -44,7 +44,8 @@ def main():
         folder, name = os.path.split(page)
         if os.path.basename(folder) == "docs" and name == "README.md":
             listed = {target for target, _ in LINK.findall(text)} | {name}
-            broken += [f"{page}: has no link to '{other}'" for other in sorted(os.listdir(folder)) if other.endswith(".md") and other not in listed]
+            unlisted = sorted(other for other in os.listdir(folder) if other.endswith(".md") and other not in listed)
+            broken += [f"{page}: has no link to '{other}'" for other in unlisted]
     if broken or not count:
         sys.exit("\n".join(broken) or "the pages have no links")
     print(f"{count} links lead somewhere")
