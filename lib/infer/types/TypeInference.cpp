@@ -330,6 +330,10 @@ void TypeInference::infer() {
 /// analysis of sizes only assumes that the integer is a size of the
 /// single-device step. The rule must confirm that.
 bool TypeInference::inferSizes() {
+  // The numbers of scaled sizes show only that of the global sizes, not that
+  // the scale is right for each element.
+  if (node().Kind == Inserted::Scale)
+    return false;
   auto HasValue = [&](unsigned Port) { return D.value(out(Port)).has_value(); };
   if (none_of(seq(0u, numResults()), HasValue) ||
       (node().Kind == Inserted::No && is_contained(D.shared(), N)))
