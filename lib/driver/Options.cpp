@@ -83,11 +83,12 @@ Choice Kind("input-kind",
             cl::desc("The kind of the input: auto, graph, metagraph, "
                      "savedmodel or graphitem"));
 Choice Emit(
-    "emit", {"pb", "pbtxt", "summary", "dot", "types", "none"},
+    "emit", {"pb", "pbtxt", "lines", "summary", "dot", "types", "none"},
     cl::value_desc("format"), cl::cat(Files),
-    cl::desc(
-        "The format of the output: pb, pbtxt, summary (a line for each node), "
-        "dot, types (a line for each tensor of the program) or none"));
+    cl::desc("The format of the output: pb, pbtxt, lines (a line for each "
+             "node, which "
+             "graft reads back), summary (such lines without large constants), "
+             "dot, types (a line for each tensor of the program) or none"));
 Text Around(
     "around", cl::value_desc("node[:hops]"), cl::cat(Files),
     cl::desc(
@@ -250,6 +251,7 @@ Error chooseFormat(ToolOptions &O) {
     O.Format = StringSwitch<OutputFormat>(Emit)
                    .Case("pb", OutputFormat::Binary)
                    .Case("pbtxt", OutputFormat::Text)
+                   .Case("lines", OutputFormat::Lines)
                    .Case("summary", OutputFormat::Summary)
                    .Case("dot", OutputFormat::Dot)
                    .Case("types", OutputFormat::Types)

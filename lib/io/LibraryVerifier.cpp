@@ -181,6 +181,11 @@ private:
         if (V.ParseFromArray(F->data(), static_cast<int>(F->size())))
           if (auto Callee = ByName.find(V.func().name());
               Callee != ByName.end()) {
+            // TensorFlow's import infers shapes through a call, and fails if
+            // an argument is missing.
+            if (G.node(N).NumData <
+                unsigned(Callee->second->signature().input_arg_size()))
+              call(N, *Callee->second);
             reach(*Callee->second);
             bind(*Callee->second, V.func().attr());
           }

@@ -40,7 +40,7 @@ REASONS = {
     r"with input shapes": "a shape function: graft has none",
     r"for '\{\{node|for \w+ \(op: ": "a shape function: graft has none",
     r"_output_shapes attribute": "a shape function: graft has none",
-    r"Unable to evaluate a constant|Cannot parse tensor|must be a vector|shape_as_tensor|in tensor used for shape": "constants "
+    r"Unable to evaluate a constant|Cannot parse tensor|must be a vector|shape_as_tensor|in tensor used for shape|of int32 range": "constants "
     r"that a shape function reads",
     r"already exists.*op with the same name": "an op that only this binary has",
     r"Op type not registered": "an op of the user's, which graft lets through",

@@ -6,7 +6,9 @@
 
 #include "lib/io/read/Sniff.h"
 
+#include "lib/io/LineForm.h"
 #include "lib/io/read/GraphItem.h"
+#include "lib/io/read/Lines.h"
 #include "lib/support/Failure.h"
 #include "lib/support/Wire.h"
 
@@ -207,10 +209,27 @@ Expected<InputKind> sniffBinary(StringRef Bytes, InputKind Wanted) {
                  "--input-kind=graph or --input-kind=metagraph");
 }
 
+StringRef skipComments(StringRef Text) {
+  Text = Text.ltrim();
+  while (Text.starts_with("#"))
+    Text = Text.drop_until([](char C) { return C == '\n'; }).ltrim();
+  return Text;
+}
+
 Expected<InputKind> sniffText(StringRef Text, InputKind Wanted) {
-  StringRef Rest = Text.ltrim();
-  while (Rest.starts_with("#"))
-    Rest = Rest.drop_until([](char C) { return C == '\n'; }).ltrim();
+  StringRef Rest = skipComments(Text);
+  if (looksLikeLines(Rest)) {
+    StringRef Message = splitLines(Rest).Kind;
+    if (!Message.empty() && Message != "GraphDef" && Message != "MetaGraphDef")
+      return failure("has '" + Twine(LineForm::Rest) + Message +
+                     "'; the fields after the nodes must be those of a "
+                     "GraphDef or a MetaGraphDef");
+    auto Found =
+        Message == "MetaGraphDef" ? InputKind::MetaGraph : InputKind::GraphDef;
+    if (Wanted != InputKind::Auto && Wanted != Found)
+      return wrongKind(Wanted, Found);
+    return Found;
+  }
   StringRef Field =
       Rest.take_while([](char C) { return isAlnum(C) || C == '_'; });
   if (Rest.empty())

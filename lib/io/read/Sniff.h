@@ -21,6 +21,9 @@ inline constexpr int TextDepth = 100;
 /// Returns true if \p Bytes are text: no control characters near the start.
 bool looksLikeText(llvm::StringRef Bytes);
 
+/// Returns \p Text from the first line on that is neither empty nor a comment.
+llvm::StringRef skipComments(llvm::StringRef Text);
+
 /// Returns the kind of the message in \p Bytes. \p Wanted is the kind that the
 /// user gives. Returns an error if the message has another kind or none.
 llvm::Expected<InputKind> sniffBinary(llvm::StringRef Bytes, InputKind Wanted);

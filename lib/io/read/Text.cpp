@@ -7,6 +7,7 @@
 #include "lib/io/read/Text.h"
 
 #include "lib/io/Serialize.h"
+#include "lib/io/read/Lines.h"
 #include "lib/io/read/Read.h"
 #include "lib/io/read/Sniff.h"
 #include "lib/support/Failure.h"
@@ -98,6 +99,46 @@ void collectLines(const google::protobuf::Message &Message, InputKind Kind,
   }
 }
 
+/// Parses \p Text, which begins after \p Above lines of the file.
+Error parseText(StringRef Text, unsigned Above, StringRef FileName,
+                InputKind Kind, google::protobuf::Message &Message,
+                InfoTree &Tree) {
+  google::protobuf::io::ArrayInputStream Stream(Text.data(),
+                                                static_cast<int>(Text.size()));
+  FirstError Errors;
+  TextFormat::Parser Parser;
+  Parser.RecordErrorsTo(&Errors);
+  Parser.WriteLocationsTo(&Tree);
+  Parser.SetRecursionLimit(TextDepth);
+  if (Parser.Parse(&Stream, &Message))
+    return Error::success();
+  std::string What = Errors.Message;
+  // Diagnostics start in lower case; protobuf's messages do not.
+  if (What.size() > 1 && !isupper(What[1]))
+    What[0] = static_cast<char>(tolower(What[0]));
+  StringRef Shown = StringRef(What).rtrim('.');
+  return make_error<InputError>(
+      FileName.str(),
+      (Shown + " (read as the text of a " + kindName(Kind) + ")").str(),
+      Errors.Line + Above, Errors.Column);
+}
+
+/// Reads a graph with a line for each node into \p Message.
+Error parseLines(StringRef Text, StringRef FileName, InputKind Kind,
+                 google::protobuf::Message &Message, LineMap &Lines) {
+  LineFile File = splitLines(Text);
+  InfoTree Unused;
+  auto Above =
+      static_cast<unsigned>(Text.drop_back(File.Rest.size()).count('\n'));
+  if (Error E = parseText(File.Rest, Above, FileName, Kind, Message, Unused))
+    return E;
+  auto &Graph = Kind == InputKind::MetaGraph
+                    ? *static_cast<tensorflow::MetaGraphDef &>(Message)
+                           .mutable_graph_def()
+                    : static_cast<tensorflow::GraphDef &>(Message);
+  return readLines(File.Nodes, FileName, Graph, Lines);
+}
+
 } // namespace
 
 Expected<std::string> textToBinary(StringRef Text, StringRef FileName,
@@ -106,28 +147,15 @@ Expected<std::string> textToBinary(StringRef Text, StringRef FileName,
     return failure("text of more than 2 GiB cannot be read: convert it to "
                    "binary");
   std::unique_ptr<google::protobuf::Message> Message = newMessage(Kind);
-  google::protobuf::io::ArrayInputStream Stream(Text.data(),
-                                                static_cast<int>(Text.size()));
-  FirstError Errors;
   InfoTree Tree;
-  TextFormat::Parser Parser;
-  Parser.RecordErrorsTo(&Errors);
-  Parser.WriteLocationsTo(&Tree);
-  Parser.SetRecursionLimit(TextDepth);
-  if (!Parser.Parse(&Stream, Message.get())) {
-    std::string What = Errors.Message;
-    // Diagnostics start in lower case; protobuf's messages do not.
-    if (What.size() > 1 && !isupper(What[1]))
-      What[0] = static_cast<char>(tolower(What[0]));
-    StringRef Shown = StringRef(What).rtrim('.');
-    return make_error<InputError>(
-        FileName.str(),
-        (Shown + " (read as the text of a " + kindName(Kind) + ")").str(),
-        Errors.Line, Errors.Column);
-  }
+  bool HasLines = looksLikeLines(skipComments(Text));
+  if (Error E = HasLines ? parseLines(Text, FileName, Kind, *Message, Lines)
+                         : parseText(Text, 0, FileName, Kind, *Message, Tree))
+    return E;
   if (Message->ByteSizeLong() > INT_MAX)
     return failure("the graph has more than 2 GiB");
-  collectLines(*Message, Kind, Tree, Lines);
+  if (!HasLines)
+    collectLines(*Message, Kind, Tree, Lines);
   return serialize(*Message);
 }
 

@@ -8,6 +8,7 @@
 
 #include "lib/graph/ProgramAttrs.h"
 #include "lib/io/OutputBuffer.h"
+#include "lib/io/write/Lines.h"
 #include "lib/io/write/Print.h"
 #include "lib/io/write/TextWriter.h"
 #include "lib/support/Failure.h"
@@ -316,6 +317,12 @@ Error writeModule(const Module &M, OutputFormat Format, ByteSink &Sink) {
   }
   case OutputFormat::Text:
     return ModuleWriter(M).writeText(Sink);
+  case OutputFormat::Lines: {
+    StringSink Bytes;
+    if (Error E = writeModule(M, OutputFormat::Binary, Bytes))
+      return E;
+    return writeLines(M.Kind, Bytes.Text, Sink);
+  }
   case OutputFormat::Summary:
     return withWrittenGraph(
         M, [&](const Graph &G) { Sink.write(summaryText(G)); });

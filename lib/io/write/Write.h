@@ -20,6 +20,7 @@ namespace graft {
 enum class OutputFormat : uint8_t {
   Binary,
   Text,
+  Lines, ///< The text form with a line for each node (Lines.h).
   Summary,
   Dot,
   Types, ///< The inferred types, which another component writes.

@@ -1,0 +1,38 @@
+//===- lib/io/LineForm.h - words of the text form of graphs -----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// The words that the reader and the writer of lines share:
+//
+//     name = Op*2(input, input:1, ^control) @device attr=value
+//     --- GraphDef
+//     versions { producer: 1087 }
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_IO_LINEFORM_H
+#define GRAFT_LIB_IO_LINEFORM_H
+
+#include "llvm/ADT/StringExtras.h"
+
+namespace graft {
+
+struct LineForm {
+  /// Begins the line before the other fields of the message.
+  static constexpr const char *Rest = "--- ";
+  /// Returns true if a bare name cannot have \p C.
+  static bool endsName(char C) {
+    return !llvm::isPrint(C) || C == ' ' ||
+           llvm::StringRef("\"(),=*{}[]<>@^#!").contains(C);
+  }
+};
+
+/// Returns true if \p Name needs no quotes.
+inline bool isBareName(llvm::StringRef Name) {
+  return !Name.empty() && !Name.starts_with("---") &&
+         llvm::none_of(Name, LineForm::endsName);
+}
+
+} // namespace graft
+
+#endif // GRAFT_LIB_IO_LINEFORM_H
