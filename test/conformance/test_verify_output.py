@@ -37,7 +37,7 @@ UNKNOWN_OF_TPUS = (
     "the replicas of a TPU may draw the same numbers",
     "uses the variable 'table' in place but is not on its device /device:CPU:1",
 )
-SEPARATOR = re.compile(r"^#--- (.*\.pbtxt)\n", re.MULTILINE)
+SEPARATOR = re.compile(r"^#--- (.*\.(?:pbtxt|graph))\n", re.MULTILINE)
 
 
 def find_graphs():
@@ -50,11 +50,11 @@ def find_graphs():
                 short = os.path.relpath(path, TESTS)
                 if name.endswith((".meta", ".pb")):
                     yield short, None
-                elif name.endswith((".pbtxt", ".test")):
+                elif name.endswith((".pbtxt", ".graph", ".test")):
                     with open(path, errors="replace") as file:
                         parts = SEPARATOR.findall(file.read())
                     yield from ((short, part) for part in parts)
-                    if not parts and name.endswith(".pbtxt"):
+                    if not parts and name.endswith((".pbtxt", ".graph")):
                         yield short, None
 
 
@@ -69,7 +69,7 @@ def read_part(short: str, part: str, where: str) -> str:
         return path
     with open(path, errors="replace") as file:
         pieces = SEPARATOR.split(file.read())
-    out = os.path.join(where, "part.pbtxt")
+    out = os.path.join(where, "part" + os.path.splitext(part)[1])
     with open(out, "w") as file:
         file.write(pieces[2 * pieces[1::2].index(part) + 2])
     return out
@@ -91,7 +91,7 @@ def test_accepts_its_own(folder, request, tmp_path):
         if os.path.dirname(short) != folder:
             continue
         path = read_part(short, part, str(tmp_path))
-        out = str(tmp_path / ("out" + os.path.splitext(path)[1]))
+        out = str(tmp_path / ("out" + os.path.splitext(path)[1].replace(".graph", ".pbtxt")))
         for replicas, way in ways_of(index, full):
             devices = () if "--strategy=tpu" in way else ("--device-type=CPU",)
             flags = [path, "-o", out, f"--replicas={replicas}", *devices, *way]

@@ -12,7 +12,7 @@ import lit.formats
 
 config.name = "graft"
 config.test_format = lit.formats.ShTest(execute_external=False)
-config.suffixes = [".pbtxt", ".test"]
+config.suffixes = [".graph", ".pbtxt", ".test"]
 config.excludes = ["Inputs"]
 config.test_source_root = os.path.dirname(os.path.abspath(__file__))
 config.test_exec_root = config.graft_exec_root

@@ -17,7 +17,7 @@ _graft() {
   *graft-opt:--around) words='' files= ;;
   *graft-opt:--capture) words='' files= ;;
   *graft-opt:-d) words='' files=1 ;;
-  *graft-opt:--emit) words='pb pbtxt summary dot types none' files= ;;
+  *graft-opt:--emit) words='pb pbtxt lines summary dot types none' files= ;;
   *graft-opt:--function) words='' files= ;;
   *graft-opt:--input-kind) words='auto graph metagraph savedmodel graphitem' files= ;;
   *graft-opt:-o) words='' files=1 ;;
