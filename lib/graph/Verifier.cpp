@@ -391,7 +391,8 @@ void verifyRanks(const Graph &G, DiagnosticEngine &Diags) {
 // Cycles
 //===----------------------------------------------------------------------===//
 
-/// The edges that may close a loop: from a NextIteration to a Merge.
+/// The edges that may close a loop: from a NextIteration to a Merge. TensorFlow
+/// counts a control edge between them as any other edge.
 class BackEdges {
 public:
   explicit BackEdges(const Graph &G)
@@ -401,8 +402,9 @@ public:
           return Op == op::Merge || Op == op::RefMerge ? Merge : Neither;
         }) {}
 
-  bool contain(NodeId From, NodeId To) const {
-    return Roles[G.node(From)] == Next && Roles[G.node(To)] == Merge;
+  bool contain(Endpoint From, NodeId To) const {
+    return !From.isControl() && Roles[G.node(From.Node)] == Next &&
+           Roles[G.node(To)] == Merge;
   }
 
 private:
@@ -419,7 +421,7 @@ std::vector<uint32_t> countWaiting(const Graph &G, const BackEdges &Back) {
     if (!G.isLive(N))
       continue;
     for (Endpoint E : G.inputs(N))
-      Waiting[N] += !Back.contain(E.Node, N);
+      Waiting[N] += !Back.contain(E, N);
     if (Waiting[N] == 0)
       Ready.push_back(N);
   }
@@ -427,7 +429,8 @@ std::vector<uint32_t> countWaiting(const Graph &G, const BackEdges &Back) {
     NodeId N = Ready.back();
     Ready.pop_back();
     G.forEachUse(N, [&](Use U) {
-      if (!Back.contain(N, U.User) && --Waiting[U.User] == 0)
+      if (!Back.contain(G.input(U.User, U.Index), U.User) &&
+          --Waiting[U.User] == 0)
         Ready.push_back(U.User);
     });
   }
@@ -449,7 +452,7 @@ void reportCycle(const Graph &G, const BackEdges &Back,
     Path.push_back(N);
     Seen[N] = static_cast<uint32_t>(Path.size());
     for (Endpoint E : G.inputs(N))
-      if (Waiting[E.Node] != 0 && !Back.contain(E.Node, N)) {
+      if (Waiting[E.Node] != 0 && !Back.contain(E, N)) {
         N = E.Node;
         break;
       }
@@ -494,7 +497,7 @@ bool isAcyclic(const Graph &G, const BackEdges &Back) {
       auto [N, Next] = Path.back();
       ArrayRef<Endpoint> Inputs = G.inputs(N);
       while (Next < Inputs.size() && (State[Inputs[Next].Node] == Done ||
-                                      Back.contain(Inputs[Next].Node, N)))
+                                      Back.contain(Inputs[Next], N)))
         ++Next;
       if (Next == Inputs.size()) {
         State[N] = Done;

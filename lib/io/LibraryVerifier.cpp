@@ -303,12 +303,12 @@ private:
       const tensorflow::NodeDef &Node = Def.node_def(static_cast<int>(I));
       bool IsMerge = Node.op() == op::Merge || Node.op() == op::RefMerge;
       for (StringRef Input : Node.input()) {
-        Input.consume_front("^");
+        bool IsControl = Input.consume_front("^");
         auto It = Ids.find(Input.split(':').first);
         if (It == Ids.end())
           continue;
         StringRef From = Def.node_def(static_cast<int>(It->second)).op();
-        if (IsMerge &&
+        if (IsMerge && !IsControl &&
             (From == op::NextIteration || From == op::RefNextIteration))
           continue;
         Users[It->second].push_back(I);
