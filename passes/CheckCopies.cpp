@@ -26,6 +26,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/graph/AttrRun.h"
+#include "lib/graph/Walk.h"
 #include "lib/infer/facts/Needs.h"
 #include "lib/io/Module.h"
 #include "lib/ops/Ops.h"
@@ -90,17 +91,7 @@ void CheckCopies::findRows() {
   for (NodeId N = 0; N < G->size(); ++N)
     if (G->isLive(N) && G->node(N).Kind == Inserted::Split)
       Work.push_back(N);
-  while (!Work.empty()) {
-    NodeId N = Work.back();
-    Work.pop_back();
-    if (OfBatch[N])
-      continue;
-    OfBatch[N] = true;
-    G->forEachUse(N, [&](Use U) {
-      if (G->isData(U))
-        Work.push_back(U.User);
-    });
-  }
+  walkUsers(*G, std::move(Work), Along::Data, OfBatch);
 }
 
 Needs &CheckCopies::needs() {

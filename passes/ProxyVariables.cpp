@@ -38,6 +38,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/graph/AttrRun.h"
+#include "lib/graph/Walk.h"
 #include "lib/infer/facts/ProgramFacts.h"
 #include "lib/infer/graph/Conditions.h"
 #include "lib/infer/graph/Topology.h"
@@ -182,8 +183,8 @@ void ProxyVariables::keepLookups(Module &M, std::vector<Candidate> &Found) {
   if (Work.empty())
     return;
   const ProgramFacts &Facts = programFacts(M);
-  std::vector<bool> After;
-  markAfter(*G, std::move(Work), After);
+  std::vector<bool> After(G->size());
+  walkUsers(*G, std::move(Work), Along::All, After);
   for (Candidate &C : Found)
     erase_if(C.Lookups, [&](NodeId N) {
       return After[N] || !Facts.Types.type({N, 0}).isSharded();
@@ -194,21 +195,16 @@ void ProxyVariables::keepLookups(Module &M, std::vector<Candidate> &Found) {
 /// Proxied, the read of its proxy.
 bool ProxyVariables::readsBefore(const Candidate &C, NodeId Proxied,
                                  NodeId Update) const {
-  std::vector<NodeId> Work{Update};
   DenseSet<NodeId> Seen;
-  while (!Work.empty()) {
-    NodeId N = Work.back();
-    Work.pop_back();
-    if (!Seen.insert(N).second)
-      continue;
+  bool Found = false;
+  walkInputs(*G, {Update}, Along::All, Seen, [&](NodeId N) {
     // A read counts even if it waits for another node.
     bool IsRead = G->isOp(N, op::ReadVariableOp) || G->isOp(N, op::Identity);
-    if (N == Proxied || (IsRead && N != Update && G->input(N, 0).Node == C.Var))
-      return true;
-    for (Endpoint E : G->inputs(N))
-      Work.push_back(E.Node);
-  }
-  return false;
+    Found |=
+        N == Proxied || (IsRead && N != Update && G->input(N, 0).Node == C.Var);
+    return !Found;
+  });
+  return Found;
 }
 
 NodeId ProxyVariables::insert(const Twine &Name, StringRef Op,

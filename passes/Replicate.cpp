@@ -32,6 +32,7 @@
 
 #include "lib/graph/AttrRun.h"
 #include "lib/graph/PerOp.h"
+#include "lib/graph/Walk.h"
 #include "lib/infer/batch/FeedRanks.h"
 #include "lib/infer/batch/Feeds.h"
 #include "lib/infer/batch/FullBatch.h"
@@ -538,20 +539,12 @@ void Replicate::dropStaleShapes() {
   for (NodeId N = 0; StaticBatch && N < G->size(); ++N)
     if (G->isLive(N) && G->isPerReplica(N))
       G->removeAttr(N, "_output_shapes");
-  SmallVector<NodeId, 0> Work(Reads.begin(), Reads.end());
   BitVector Seen(G->size());
-  while (!Work.empty()) {
-    NodeId N = Work.pop_back_val();
-    if (Seen[N])
-      continue;
-    Seen.set(N);
+  walkUsers(*G, {Reads.begin(), Reads.end()}, Along::Data, Seen, [&](NodeId N) {
     if (!G->isPerReplica(N))
       G->removeAttr(N, "_output_shapes");
-    G->forEachUse(N, [&](Use U) {
-      if (G->isData(U))
-        Work.push_back(U.User);
-    });
-  }
+    return true;
+  });
 }
 
 /// Refuses a node that must be unreplicated but is in a loop that every replica

@@ -6,6 +6,7 @@
 
 #include "lib/extract/Extract.h"
 
+#include "lib/graph/Walk.h"
 #include "lib/infer/graph/Loops.h"
 #include "lib/io/ModuleVerifier.h"
 #include "lib/io/Serialize.h"
@@ -26,16 +27,7 @@ namespace graft {
 
 NodeSet nodesBehind(const Graph &G, ArrayRef<NodeId> Ends) {
   NodeSet Found(G.size());
-  std::vector<NodeId> Due(Ends);
-  while (!Due.empty()) {
-    NodeId N = Due.back();
-    Due.pop_back();
-    if (Found[N])
-      continue;
-    Found[N] = true;
-    for (Endpoint E : G.inputs(N))
-      Due.push_back(E.Node);
-  }
+  walkInputs(G, Ends.vec(), Along::All, Found);
   return Found;
 }
 

@@ -8,6 +8,7 @@
 
 #include "lib/graph/Axis.h"
 #include "lib/graph/PerOp.h"
+#include "lib/graph/Walk.h"
 #include "lib/infer/batch/LocalSizes.h"
 #include "lib/infer/graph/BatchSources.h"
 #include "lib/infer/graph/Variables.h"
@@ -58,9 +59,7 @@ static bool isInitial(const Graph &G, NodeId N) {
 /// Returns true if the operand of one of \p Splits may have a static row count.
 static bool isAnyStatic(const Graph &G, ArrayRef<NodeId> Splits) {
   return any_of(Splits, [&](NodeId Split) {
-    Endpoint Source = G.input(Split, 0);
-    while (G.isOp(Source.Node, op::Identity))
-      Source = G.input(Source.Node, 0);
+    Endpoint Source = through(G, G.input(Split, 0), op::Identity);
     auto Shape = sourceShape(G, Source);
     if (!Shape)
       return true;

@@ -6,6 +6,7 @@
 
 #include "lib/rewrite/ReductionReport.h"
 
+#include "lib/graph/Walk.h"
 #include "lib/infer/rules/BatchNormReads.h"
 #include "lib/ops/Ops.h"
 #include "lib/rewrite/Fetches.h"
@@ -317,9 +318,7 @@ bool ReductionReport::sayOfSpread(
 static bool initializes(const Graph &G, const VariableIndex &Vars, NodeId N) {
   if (Vars.update(G, N).Kind != UpdateKind::Assign)
     return false;
-  NodeId Value = G.input(N, 1).Node;
-  while (G.isOp(Value, op::Identity))
-    Value = G.input(Value, 0).Node;
+  NodeId Value = through(G, G.input(N, 1), op::Identity).Node;
   NodeId Var = Vars.variableOf(G.input(N, 0));
   return G.isOp(Value, op::RestoreV2) || G.isOp(Value, op::Restore) ||
          (Var != NoNode && Vars.initialAssign(G, Var) == N);

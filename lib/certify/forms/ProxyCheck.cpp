@@ -22,6 +22,7 @@
 #include "lib/certify/forms/ProxyCheck.h"
 
 #include "lib/certify/forms/InsertedForm.h"
+#include "lib/graph/Walk.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
 #include "lib/program/forms/Proxy.h"
@@ -120,21 +121,15 @@ bool ProxyCheck::areSameRead(Endpoint A, Endpoint B) const {
 
 /// Returns true if all runs of the input read \p Var before \p Update.
 bool ProxyCheck::readsBefore(NodeId Var, NodeId Update) const {
-  std::vector<NodeId> Work{Update};
   DenseSet<NodeId> Seen;
-  while (!Work.empty()) {
-    NodeId N = Work.back();
-    Work.pop_back();
-    if (!Seen.insert(N).second)
-      continue;
+  bool Found = false;
+  walkInputs(In, {Update}, Along::All, Seen, [&](NodeId N) {
     StringRef Op = In.opNames()[In.op(N)];
-    if ((Op == op::ReadVariableOp || Op == op::Identity) && N != Update &&
-        In.inputs(N)[0].Node == Var)
-      return true;
-    for (Endpoint E : In.inputs(N))
-      Work.push_back(E.Node);
-  }
-  return false;
+    Found |= (Op == op::ReadVariableOp || Op == op::Identity) && N != Update &&
+             In.inputs(N)[0].Node == Var;
+    return !Found;
+  });
+  return Found;
 }
 
 /// Checks that the refresh \p F takes the value that an update left.
@@ -247,8 +242,8 @@ void ProxyCheck::checkLookups(const ProgramFacts &Facts) const {
   }
   if (Lookups.empty())
     return;
-  std::vector<bool> After;
-  markAfter(G, Updates, After);
+  std::vector<bool> After(G.size());
+  walkUsers(G, std::move(Updates), Along::All, After);
   for (NodeId N : Lookups)
     if (After[N])
       C.error(N, "looks up rows in a proxy after an update of its variable, "

@@ -10,6 +10,7 @@
 #include "lib/graph/AttrRun.h"
 #include "lib/graph/CopyWord.h"
 #include "lib/graph/DeviceName.h"
+#include "lib/graph/Walk.h"
 #include "lib/infer/facts/Needs.h"
 #include "lib/infer/graph/Conditions.h"
 #include "lib/infer/graph/Loops.h"
@@ -509,8 +510,7 @@ bool WorkersJoin::outside(unsigned File, NodeId N,
   // Value and handle enter the loop by the same frames.
   Endpoint Value = G.input(N, 0), Handle = *Was;
   while (F.is(Value.Node, Role::Outside) && G.isOp(Value.Node, op::Enter)) {
-    while (G.isOp(Handle.Node, op::Identity))
-      Handle = G.input(Handle.Node, 0);
+    Handle = through(G, Handle, op::Identity);
     if (!G.isOp(Handle.Node, op::Enter) ||
         G.stringAttr(Handle.Node, "frame_name") !=
             G.stringAttr(Value.Node, "frame_name") ||

@@ -7,6 +7,7 @@
 #include "lib/certify/workers/WorkerFile.h"
 
 #include "lib/graph/CopyWord.h"
+#include "lib/graph/Walk.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/forms/WorkerParts.h"
 
@@ -123,15 +124,7 @@ WorkerFile::WorkerFile(const Graph &G) : G(G), Vars(G) {
       if (!G.isData(U) && G.hasAttr(U.User, RowsAxisAttr))
         Work.push_back(U.User);
     });
-  while (!Work.empty()) {
-    NodeId N = Work.back();
-    Work.pop_back();
-    if (InRun[N])
-      continue;
-    InRun[N] = true;
-    for (Endpoint E : G.inputs(N))
-      Work.push_back(E.Node);
-  }
+  walkInputs(G, std::move(Work), Along::All, InRun);
 }
 
 bool WorkerFile::isEnd(NodeId N) const {

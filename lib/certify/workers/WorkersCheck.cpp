@@ -24,6 +24,7 @@
 #include "lib/certify/workers/Join.h"
 #include "lib/certify/workers/WireCheck.h"
 #include "lib/graph/DeviceName.h"
+#include "lib/graph/Walk.h"
 #include "lib/infer/facts/Needs.h"
 #include "lib/infer/graph/Topology.h"
 #include "lib/ops/Ops.h"
@@ -98,16 +99,7 @@ private:
 std::vector<bool> WorkersChecker::cone(unsigned File, NodeId N) const {
   const Graph &G = Files[File].G;
   std::vector<bool> In(G.size());
-  std::vector<NodeId> Work{N};
-  while (!Work.empty()) {
-    NodeId At = Work.back();
-    Work.pop_back();
-    if (In[At])
-      continue;
-    In[At] = true;
-    for (Endpoint E : G.inputs(At))
-      Work.push_back(E.Node);
-  }
+  walkInputs(G, {N}, Along::All, In);
   return In;
 }
 
@@ -393,15 +385,7 @@ bool WorkersChecker::checkBegun() {
       continue;
     auto AllAfter = [&](NodeId First) {
       std::vector<bool> Result(File.G.size());
-      std::vector<NodeId> Work{First};
-      while (!Work.empty()) {
-        NodeId N = Work.back();
-        Work.pop_back();
-        if (Result[N])
-          continue;
-        Result[N] = true;
-        File.G.forEachUse(N, [&](Use U) { Work.push_back(U.User); });
-      }
+      walkUsers(File.G, {First}, Along::All, Result);
       return Result;
     };
     // Number also waits until the worker's own variables are refreshed.

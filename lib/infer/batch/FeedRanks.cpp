@@ -7,6 +7,7 @@
 #include "lib/infer/batch/FeedRanks.h"
 
 #include "lib/graph/Graph.h"
+#include "lib/graph/Walk.h"
 #include "lib/infer/graph/Topology.h"
 #include "lib/infer/sizes/Dims.h"
 #include "lib/ops/OpRule.h"
@@ -20,8 +21,7 @@ using namespace llvm;
 namespace graft {
 
 static bool isScalarConst(const Graph &G, Endpoint E) {
-  while (G.isOp(E.Node, op::Cast) || G.isOp(E.Node, op::Identity))
-    E = G.input(E.Node, 0);
+  E = through(G, E, op::Cast, op::Identity);
   return G.isOp(E.Node, op::Const) && constScalar(G, E.Node);
 }
 

@@ -25,6 +25,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/batch/SampledRows.h"
+#include "lib/graph/Walk.h"
 #include "lib/ops/ProgramOps.h"
 
 #include "lib/graph/AttrRun.h"
@@ -128,9 +129,7 @@ void SampledRows::findRoots() {
       Samplers.push_back(N);
     if (role(N) != Role::LooksUp || !Joins)
       continue;
-    NodeId From = G.input(N, 1).Node;
-    while (G.isOp(From, op::Identity) || G.isOp(From, op::Cast))
-      From = G.input(From, 0).Node;
+    NodeId From = through(G, G.input(N, 1), op::Identity, op::Cast).Node;
     if (role(From) == Role::Joins)
       Found.insert(From);
   }

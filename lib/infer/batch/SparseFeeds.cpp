@@ -25,6 +25,7 @@
 
 #include "lib/infer/batch/SparseFeeds.h"
 
+#include "lib/graph/Walk.h"
 #include "lib/infer/graph/BatchSources.h"
 #include "lib/infer/graph/Topology.h"
 #include "lib/infer/sizes/Dims.h"
@@ -100,6 +101,11 @@ bool givesRows(const Graph &G, NodeId N) {
       .Default(false);
 }
 
+/// Returns the tensor that \p E only renames or casts.
+Endpoint sameNumbers(const Graph &G, Endpoint E) {
+  return through(G, E, op::Cast, op::Identity);
+}
+
 /// If \p N sums rows by the first column of a sparse tensor's indices, as
 /// embedding_lookup_sparse does, returns those indices; else an invalid
 /// endpoint.
@@ -107,9 +113,7 @@ Endpoint indicesOfSegments(const Graph &G, NodeId N) {
   if (!givesRows(G, N) || !G.opName(N).contains("Segment"))
     return {};
   unsigned Ids = G.opName(N).starts_with("Sparse") ? 2 : 1;
-  Endpoint E = G.input(N, Ids);
-  while (G.isOp(E.Node, op::Cast) || G.isOp(E.Node, op::Identity))
-    E = G.input(E.Node, 0);
+  Endpoint E = sameNumbers(G, G.input(N, Ids));
   return G.isOp(E.Node, op::StridedSlice) ? G.input(E.Node, 0) : Endpoint{};
 }
 
@@ -217,13 +221,6 @@ namespace {
 struct SegmentArguments {
   int Values = -1, Ids = -1, Count = -1;
 };
-
-/// Returns the tensor that \p E only renames or casts.
-Endpoint sameNumbers(const Graph &G, Endpoint E) {
-  while (G.isOp(E.Node, op::Cast) || G.isOp(E.Node, op::Identity))
-    E = G.input(E.Node, 0);
-  return E;
-}
 
 /// Returns the inputs that \p N combines by segment, or nothing if the segments
 /// are the repetitions of a value.
@@ -485,20 +482,11 @@ BitVector rowsOfRagged(const Graph &G, ArrayRef<Feed> Feeds) {
   BitVector OfPartition = integersOf(G, Parting), OfBatch(G.size());
   for (Endpoint E : Parting)
     OfPartition.set(E.Node);
-  SmallVector<NodeId, 16> Work;
+  std::vector<NodeId> Splits, Work;
   for (NodeId N = 0; N < G.size(); ++N)
     if (G.isLive(N) && G.node(N).Kind == Inserted::Split)
-      Work.push_back(N);
-  while (!Work.empty()) {
-    NodeId N = Work.pop_back_val();
-    if (OfBatch[N])
-      continue;
-    OfBatch.set(N);
-    G.forEachUse(N, [&](Use U) {
-      if (G.isData(U))
-        Work.push_back(U.User);
-    });
-  }
+      Splits.push_back(N);
+  walkUsers(G, std::move(Splits), Along::Data, OfBatch);
   BitVector Leads(G.size());
   for (NodeId N = 0; N < G.size(); ++N) {
     if (!G.isLive(N))
@@ -519,14 +507,7 @@ BitVector rowsOfRagged(const Graph &G, ArrayRef<Feed> Feeds) {
       });
     }
   }
-  while (!Work.empty()) {
-    NodeId N = Work.pop_back_val();
-    if (Leads[N])
-      continue;
-    Leads.set(N);
-    for (Endpoint E : G.dataInputs(N))
-      Work.push_back(E.Node);
-  }
+  walkInputs(G, std::move(Work), Along::Data, Leads);
   Leads.flip();
   Rows &= Leads;
   return Rows;
@@ -648,17 +629,7 @@ std::vector<SparseFeed> EntryFinder::run() {
   if (Fed.empty())
     return {};
   OfBatch.resize(G.size());
-  while (!Roots.empty()) {
-    NodeId N = Roots.back();
-    Roots.pop_back();
-    if (OfBatch[N])
-      continue;
-    OfBatch.set(N);
-    G.forEachUse(N, [&](Use U) {
-      if (G.isData(U))
-        Roots.push_back(U.User);
-    });
-  }
+  walkUsers(G, {Roots.begin(), Roots.end()}, Along::Data, OfBatch);
   for (NodeId N = 0; N < G.size(); ++N)
     if (G.isLive(N))
       if (auto A = takesEntries(G, N))

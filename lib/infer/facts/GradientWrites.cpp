@@ -6,6 +6,7 @@
 
 #include "lib/infer/facts/GradientWrites.h"
 
+#include "lib/graph/Walk.h"
 #include "lib/infer/facts/Needs.h"
 #include "lib/infer/graph/Loops.h"
 #include "lib/infer/graph/Topology.h"
@@ -20,17 +21,7 @@ namespace graft {
 /// Returns, by node, true for a node in \p From or computed from one.
 static std::vector<bool> behind(const Graph &G, std::vector<NodeId> From) {
   std::vector<bool> Made(G.size());
-  while (!From.empty()) {
-    NodeId N = From.back();
-    From.pop_back();
-    if (Made[N])
-      continue;
-    Made[N] = true;
-    G.forEachUse(N, [&](Use U) {
-      if (G.isData(U))
-        From.push_back(U.User);
-    });
-  }
+  walkUsers(G, std::move(From), Along::Data, Made);
   return Made;
 }
 
@@ -77,20 +68,11 @@ GradientWrites GradientWrites::find(const Graph &G, const VariableIndex &Vars,
     Found.Writes.push_back(N);
   }
   // An assignment that runs together with a write sets no initial value.
-  std::vector<bool> Beside = Found.Runs;
-  std::vector<NodeId> Work;
-  for (NodeId N : Order)
-    if (Beside[N])
-      Work.push_back(N);
-  while (!Work.empty()) {
-    NodeId N = Work.back();
-    Work.pop_back();
-    for (Endpoint E : G.inputs(N))
-      if (!Beside[E.Node]) {
-        Beside[E.Node] = true;
-        Work.push_back(E.Node);
-      }
-  }
+  std::vector<bool> Beside(G.size());
+  std::vector<NodeId> Runs;
+  copy_if(Order, std::back_inserter(Runs),
+          [&](NodeId N) { return Found.Runs[N]; });
+  walkInputs(G, std::move(Runs), Along::All, Beside);
   for (NodeId Var : Trained)
     if (IsCounted(Var))
       Vars.forEachUse(G, Var, [&](Use U) {

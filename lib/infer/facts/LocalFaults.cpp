@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/graph/Walk.h"
 #include "lib/infer/facts/LocalRuns.h"
 #include "lib/infer/rules/Rules.h"
 #include "lib/infer/sizes/RaggedRows.h"
@@ -355,8 +356,7 @@ bool LocalRuns::takesListOfAll(NodeId N) const {
   if (ruleAt(N).Type && !G.isOp(N, op::Merge))
     return false;
   return any_of(G.dataInputs(N), [&](Endpoint E) {
-    while (G.isOp(E.Node, op::Enter) || G.isOp(E.Node, op::Identity))
-      E = G.input(E.Node, 0);
+    E = through(G, E, op::Enter, op::Identity);
     if (!G.isOp(E.Node, op::EmptyTensorList) &&
         !G.isOp(E.Node, op::TensorListReserve))
       return false;

@@ -9,6 +9,7 @@
 
 #include "lib/infer/graph/BatchSources.h"
 
+#include "lib/graph/Walk.h"
 #include "lib/ops/Ops.h"
 
 using namespace llvm;
@@ -37,9 +38,7 @@ bool fillsPipeline(StringRef Op) {
 
 /// Returns the shape of the queue component that \p E dequeues.
 static std::optional<ShapeValue> componentShape(const Graph &G, Endpoint E) {
-  NodeId Queue = G.input(E.Node, 0).Node;
-  while (G.isOp(Queue, op::Identity))
-    Queue = G.input(Queue, 0).Node;
+  NodeId Queue = through(G, G.input(E.Node, 0), op::Identity).Node;
   // Component 0 of a PriorityQueue is the priority.
   bool Priority = G.opName(Queue).starts_with(op::PriorityQueue);
   if (Priority && E.Port == 0)

@@ -7,6 +7,7 @@
 #include "lib/infer/graph/References.h"
 
 #include "lib/graph/Axis.h"
+#include "lib/graph/Walk.h"
 #include "lib/ops/Ops.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -116,10 +117,7 @@ static bool countsOn(const Graph &G, const VariableIndex &Vars, NodeId N) {
   if ((!G.isOp(N, op::Add) && !G.isOp(N, op::AddV2)) ||
       !G.isOp(G.input(N, 1).Node, op::Const))
     return false;
-  Endpoint E = G.input(N, 0);
-  while (G.isOp(E.Node, op::Identity))
-    E = G.input(E.Node, 0);
-  return Vars.variableOf(E) != NoNode;
+  return Vars.variableOf(through(G, G.input(N, 0), op::Identity)) != NoNode;
 }
 
 bool isCounter(const Graph &G, const VariableIndex &Vars, NodeId N) {
@@ -133,18 +131,12 @@ void LateReads::add(NodeId Var) {
   if (G.isOp(Var, op::VarHandleOp))
     return;
   After.resize(G.size());
-  SmallVector<NodeId, 32> Found;
+  std::vector<NodeId> Users;
   Vars.forEachUse(G, Var, [&](Use U) {
     if (Vars.isUpdate(G, U.User))
-      Found.push_back(U.User);
+      G.forEachUse(U.User, [&](Use Of) { Users.push_back(Of.User); });
   });
-  while (!Found.empty())
-    G.forEachUse(Found.pop_back_val(), [&](Use U) {
-      if (After[U.User])
-        return;
-      After.set(U.User);
-      Found.push_back(U.User);
-    });
+  walkUsers(G, std::move(Users), Along::All, After);
 }
 
 NodeId LateReads::lateView(NodeId Read,

@@ -10,6 +10,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 
+#include "lib/graph/Walk.h"
 #include "lib/infer/graph/Topology.h"
 
 using namespace llvm;
@@ -60,10 +61,7 @@ static void merge(SizeContext &C) {
   }
   SmallVector<Endpoint, 2> Sides;
   for (Endpoint E : C.Inputs) {
-    Endpoint From = E;
-    while (C.G.isOp(From.Node, op::Identity))
-      From = C.G.input(From.Node, 0);
-    if (!C.G.isOp(From.Node, op::OptionalNone))
+    if (!C.G.isOp(through(C.G, E, op::Identity).Node, op::OptionalNone))
       Sides.push_back(E);
   }
   C.setShape(1, {});

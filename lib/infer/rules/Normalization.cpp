@@ -9,6 +9,8 @@
 
 #include "lib/infer/rules/Rules.h"
 
+#include "lib/graph/Walk.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 using namespace llvm;
@@ -76,11 +78,7 @@ bool isOneRow(const TypeContext &C, unsigned I) {
 /// Returns true if operand \p I of a batch norm gradient is an output that the
 /// forward op in training mode keeps for the gradient.
 bool isKept(const TypeContext &C, unsigned I) {
-  auto Value = [&](Endpoint E) {
-    while (C.G.isOp(E.Node, op::Identity))
-      E = C.G.input(E.Node, 0);
-    return E;
-  };
+  auto Value = [&](Endpoint E) { return through(C.G, E, op::Identity); };
   Endpoint E = Value(C.input(I));
   StringRef Op = C.G.opName(E.Node);
   return E.Port == I && Op.starts_with(op::FusedBatchNorm) &&

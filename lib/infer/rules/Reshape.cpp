@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/graph/Walk.h"
 #include "lib/infer/rules/Rules.h"
 #include "lib/ops/ProgramOps.h"
 
@@ -599,9 +600,7 @@ bool mergesRows(const TypeContext &C, ArrayRef<DimId> In, ArrayRef<DimId> Out,
 /// Returns true if the Reshape at hand restores the shape of a broadcast
 /// operand with \p Rows rows. Its input is a sum over unknown broadcast axes.
 bool restoresAxes(const TypeContext &C, DimId Rows) {
-  NodeId Sum = C.input(0).Node;
-  while (C.G.isOp(Sum, op::Identity) || C.G.isOp(Sum, ScaleOp))
-    Sum = C.G.input(Sum, 0).Node;
+  NodeId Sum = through(C.G, C.input(0), op::Identity, ScaleOp).Node;
   if (!C.isOp(op::Reshape) || !types::keepsFirstAxis(C, Sum))
     return false;
   DimId Summed = C.D.shape(C.G.input(Sum, 0))->front();

@@ -14,6 +14,7 @@
 #include "lib/lower/tpu/TpuProgram.h"
 
 #include "lib/graph/PerOp.h"
+#include "lib/graph/Walk.h"
 #include "lib/infer/graph/Conditions.h"
 #include "lib/infer/graph/Loops.h"
 #include "lib/infer/graph/Topology.h"
@@ -489,19 +490,11 @@ void StepFinder::checkRoots() {
   bool RunsAll = false;
   for (NodeId End : ArrayRef(Ends).take_back(MaxEnds)) {
     std::vector<bool> Seen(G.size());
-    std::vector<NodeId> Work{End};
-    Seen[End] = true;
     size_t Count = 0;
-    while (!Work.empty()) {
-      NodeId N = Work.back();
-      Work.pop_back();
+    walkInputs(G, {End}, Along::All, Seen, [&](NodeId N) {
       Count += Counted[N];
-      for (Endpoint E : G.inputs(N))
-        if (!Seen[E.Node]) {
-          Seen[E.Node] = true;
-          Work.push_back(E.Node);
-        }
-    }
+      return true;
+    });
     if (Count == Updates.size())
       RunsAll = true;
     else if (Count > 0)

@@ -6,6 +6,7 @@
 
 #include "lib/lower/workers/Branches.h"
 
+#include "lib/graph/Walk.h"
 #include "lib/infer/graph/Topology.h"
 #include "lib/ops/Ops.h"
 
@@ -25,9 +26,7 @@ Branches::Branches(Graph &G, AddFn Add) : G(G), Add(std::move(Add)) {
 
 /// Returns the tensor behind the Identities of \p Predicate.
 Endpoint Branches::source(Endpoint Predicate) const {
-  while (G.isOp(Predicate.Node, op::Identity))
-    Predicate = G.input(Predicate.Node, 0);
-  return Predicate;
+  return through(G, Predicate, op::Identity);
 }
 
 /// Returns the representative of the predicates that are equal to \p Predicate.

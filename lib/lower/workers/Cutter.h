@@ -12,6 +12,7 @@
 #ifndef GRAFT_LIB_LOWER_WORKERS_CUTTER_H
 #define GRAFT_LIB_LOWER_WORKERS_CUTTER_H
 
+#include "lib/graph/Walk.h"
 #include "lib/infer/graph/Variables.h"
 #include "lib/lower/workers/Branches.h"
 #include "lib/lower/workers/Cut.h"
@@ -101,7 +102,6 @@ private:
   int ownerOfMade(NodeId N) const;
   void findOwners();
   void findWaiting(llvm::ArrayRef<NodeId> Order, const std::vector<bool> &Made);
-  void spread(std::vector<NodeId> Work, std::vector<bool> &Made) const;
 
   // Feeds.cpp
   bool isFeedSplit(NodeId N) const;
@@ -204,16 +204,12 @@ private:
 
 template <typename Fn> void Cutter::forEachBehind(NodeId N, Fn F) const {
   llvm::DenseSet<NodeId> Seen;
-  std::vector<NodeId> Work{N};
-  while (!Work.empty()) {
-    NodeId At = Work.back();
-    Work.pop_back();
-    if ((Owner[At] == Common && !isWaiting(At)) || !Seen.insert(At).second)
-      continue;
-    F(At);
-    for (Endpoint E : G.inputs(At))
-      Work.push_back(E.Node);
-  }
+  walkInputs(G, {N}, Along::All, Seen, [&](NodeId At) {
+    bool IsOwned = Owner[At] != Common || isWaiting(At);
+    if (IsOwned)
+      F(At);
+    return IsOwned;
+  });
 }
 
 } // namespace graft

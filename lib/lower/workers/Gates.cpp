@@ -50,7 +50,7 @@ void Cutter::gateWrites() {
   // Nodes after a write read the value that it wrote.
   std::vector<bool> &After = AfterWrites;
   After.resize(G.size());
-  spread(Writes, After);
+  walkUsers(G, Writes, Along::All, After);
   DenseMap<NodeId, BitVector> Leads = leadsOf();
   // By write group; empty unless the writes are the chief's.
   std::vector<ByWorker> Givers;

@@ -18,6 +18,7 @@
 
 #include "lib/graph/AttrRun.h"
 #include "lib/graph/DeviceName.h"
+#include "lib/graph/Walk.h"
 #include "lib/infer/graph/Loops.h"
 #include "lib/infer/graph/Topology.h"
 #include "lib/lower/workers/Cutter.h"
@@ -107,15 +108,7 @@ void Cutter::readAfterBegin() {
   Work.reserve(Names.size());
   for (const RunName &R : Names)
     Work.push_back(R.Run);
-  while (!Work.empty()) {
-    NodeId N = Work.back();
-    Work.pop_back();
-    if (InRun[N])
-      continue;
-    InRun[N] = true;
-    for (Endpoint E : G.inputs(N))
-      Work.push_back(E.Node);
-  }
+  walkInputs(G, std::move(Work), Along::All, InRun);
   // A loop with a node of this worker belongs to the worker as a whole.
   std::vector<NodeId> Order = topologicalOrder(G);
   std::unique_ptr<LoopInfo> Loops = LoopInfo::find(G, Order);

@@ -29,18 +29,6 @@ std::optional<unsigned> Cutter::workerOf(NodeId N) const {
              : std::nullopt;
 }
 
-/// Sets \p Made for the nodes in \p Work and all nodes that depend on them.
-void Cutter::spread(std::vector<NodeId> Work, std::vector<bool> &Made) const {
-  while (!Work.empty()) {
-    NodeId N = Work.back();
-    Work.pop_back();
-    if (Made[N])
-      continue;
-    Made[N] = true;
-    G.forEachUse(N, [&](Use U) { Work.push_back(U.User); });
-  }
-}
-
 /// Sets the kind of all nodes that refresh copies of variables to \p Kind.
 void Cutter::markRefreshes(Inserted Kind) {
   StringSet<> Names;
@@ -69,7 +57,7 @@ void Cutter::findOwners() {
   for (NodeId N : Order)
     if (isSplit(N))
       Work.push_back(N);
-  spread(std::exchange(Work, {}), OfRows);
+  walkUsers(G, std::exchange(Work, {}), Along::All, OfRows);
   auto IsAssign = [&](NodeId N) {
     return Vars.update(G, N).Kind == UpdateKind::Assign;
   };
@@ -89,7 +77,7 @@ void Cutter::findOwners() {
       Work.push_back(N);
   }
   std::vector<bool> Made = OfRows;
-  spread(std::exchange(Work, {}), Made);
+  walkUsers(G, std::exchange(Work, {}), Along::All, Made);
   // Only worker 0 draws, reads or writes for all workers, if a node that
   // depends on rows depends on the result.
   std::vector<bool> Leads(G.size());
@@ -120,7 +108,7 @@ void Cutter::findOwners() {
                  !G.opName(N).starts_with(op::Placeholder) && isOnce(N)))
       Work.push_back(N);
   }
-  spread(std::move(Work), Made);
+  walkUsers(G, std::move(Work), Along::All, Made);
   markRefreshes(Inserted::No);
   findWaiting(Order, Made);
   // A copy belongs to its worker, any other node that depends on rows to worker

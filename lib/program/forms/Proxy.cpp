@@ -6,6 +6,7 @@
 
 #include "lib/program/forms/Proxy.h"
 
+#include "lib/graph/Walk.h"
 #include "lib/ops/Ops.h"
 #include "lib/ops/ProgramOps.h"
 
@@ -48,19 +49,6 @@ NodeId proxyOf(const Graph &G, NodeId Var) {
   return Found;
 }
 
-void markAfter(const Graph &G, std::vector<NodeId> Work,
-               std::vector<bool> &Marked) {
-  Marked.resize(G.size());
-  while (!Work.empty()) {
-    NodeId N = Work.back();
-    Work.pop_back();
-    if (Marked[N])
-      continue;
-    Marked[N] = true;
-    G.forEachUse(N, [&](Use U) { Work.push_back(U.User); });
-  }
-}
-
 bool areOrdered(const Graph &G, ArrayRef<NodeId> Updates,
                 function_ref<NodeId(NodeId)> Gate) {
   // In a total order, each update has a different number of updates after it.
@@ -68,8 +56,8 @@ bool areOrdered(const Graph &G, ArrayRef<NodeId> Updates,
   for (NodeId U : Updates) {
     if (Updates.size() < 2)
       break;
-    std::vector<bool> After;
-    markAfter(G, {Gate(U)}, After);
+    std::vector<bool> After(G.size());
+    walkUsers(G, {Gate(U)}, Along::All, After);
     size_t Later = count_if(
         Updates, [&](NodeId Other) { return Other != U && After[Other]; });
     if (Taken[Later])

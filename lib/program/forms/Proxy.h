@@ -34,10 +34,6 @@ bool looksUpRows(const Graph &G, NodeId N);
 /// Returns the proxy of the shared variable \p Var, or NoNode.
 NodeId proxyOf(const Graph &G, NodeId Var);
 
-/// Marks the nodes \p Work and all nodes that depend on them.
-void markAfter(const Graph &G, std::vector<NodeId> Work,
-               std::vector<bool> &Marked);
-
 /// Returns true if dependencies order all of \p Updates, which do more than
 /// assign. Nodes that wait for an update depend on \p Gate(update).
 bool areOrdered(const Graph &G, llvm::ArrayRef<NodeId> Updates,

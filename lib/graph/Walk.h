@@ -1,0 +1,98 @@
+//===- lib/graph/Walk.h - walks along edges ---------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Closures of nodes over their inputs or their users:
+//
+//     std::vector<bool> InRun(G.size());
+//     walkInputs(G, Fetches, Along::All, InRun);     what a run executes
+//
+//     walkUsers(G, {Var}, Along::Data, Seen, [&](NodeId N) {
+//       return !Vars.isUpdate(G, N);                 stops at updates
+//     });
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_GRAPH_WALK_H
+#define GRAFT_LIB_GRAPH_WALK_H
+
+#include "lib/graph/Graph.h"
+
+#include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/DenseSet.h"
+
+#include <vector>
+
+namespace graft {
+
+/// The edges that a walk follows.
+enum class Along : uint8_t { Data, All };
+
+namespace walk {
+
+/// Adds \p N to \p Seen. Returns false if it was there.
+inline bool enter(std::vector<bool> &Seen, NodeId N) {
+  bool IsNew = !Seen[N];
+  Seen[N] = true;
+  return IsNew;
+}
+inline bool enter(llvm::BitVector &Seen, NodeId N) {
+  bool IsNew = !Seen[N];
+  Seen.set(N);
+  return IsNew;
+}
+inline bool enter(llvm::DenseSet<NodeId> &Seen, NodeId N) {
+  return Seen.insert(N).second;
+}
+
+inline constexpr auto Everywhere = [](NodeId) { return true; };
+
+} // namespace walk
+
+/// Adds to \p Seen the nodes \p From and all nodes on which they depend,
+/// directly or indirectly. A node that is in \p Seen already ends the walk.
+/// Calls \p GoesOn once for each added node; the walk continues at its inputs
+/// if the result is true.
+template <typename GraphT, typename SetT,
+          typename Fn = decltype(walk::Everywhere)>
+void walkInputs(const GraphT &G, std::vector<NodeId> From, Along Edges,
+                SetT &Seen, Fn GoesOn = walk::Everywhere) {
+  while (!From.empty()) {
+    NodeId N = From.back();
+    From.pop_back();
+    if (!walk::enter(Seen, N) || !GoesOn(N))
+      continue;
+    for (Endpoint E : G.inputs(N))
+      if (Edges == Along::All || !E.isControl())
+        From.push_back(E.Node);
+  }
+}
+
+/// Likewise, for the nodes that depend on \p From.
+template <typename SetT, typename Fn = decltype(walk::Everywhere)>
+void walkUsers(const Graph &G, std::vector<NodeId> From, Along Edges,
+               SetT &Seen, Fn GoesOn = walk::Everywhere) {
+  while (!From.empty()) {
+    NodeId N = From.back();
+    From.pop_back();
+    if (!walk::enter(Seen, N) || !GoesOn(N))
+      continue;
+    G.forEachUse(N, [&](Use U) {
+      if (Edges == Along::All || G.isData(U))
+        From.push_back(U.User);
+    });
+  }
+}
+
+/// Returns the tensor that ops of the types \p Ops pass on as \p E, by their
+/// input 0: through(G, E, op::Identity, op::Cast).
+template <typename... OpNames>
+Endpoint through(const Graph &G, Endpoint E, OpNames... Ops) {
+  while ((G.isOp(E.Node, Ops) || ...))
+    E = G.input(E.Node, 0);
+  return E;
+}
+
+} // namespace graft
+
+#endif // GRAFT_LIB_GRAPH_WALK_H
