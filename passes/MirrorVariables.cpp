@@ -79,8 +79,8 @@ private:
   DenseSet<NodeId> Named; ///< Variables that a rule names.
   unsigned Replicas = 0;
   bool SpreadsScalars = false;
-  /// The most reads of a scalar that are sent to replicas without giving the
-  /// variable copies.
+  /// The number of reads up to which a scalar gets no copies: graft sends each
+  /// read to the replicas instead.
   static constexpr unsigned FewReads = 2;
   uint64_t *Mirrored = nullptr;
 };

@@ -89,9 +89,9 @@ Endpoint RefreshCopies::findRead(NodeId Var, StringRef Snapshot) const {
   return {};
 }
 
-/// Adds an assignment of the primary's value to every copy of \p Var but the
-/// primary. If \p Of is not \p Var but its proxy, all copies of \p Of are
-/// assigned.
+/// Adds an assignment of the primary's value to each copy of \p Var except the
+/// primary. If \p Of is a proxy of \p Var and not \p Var itself, assigns to all
+/// copies of the proxy.
 NodeId RefreshCopies::refresh(NodeId Var, NodeId Of, Endpoint Read) {
   bool IsHandle = G->isOp(Of, op::VarHandleOp);
   unsigned Type = G->outputType(Read.Node, 0);

@@ -489,7 +489,8 @@ bool Replicate::settleSizes(const VariableIndex &Vars) {
   if (MayBeFull && Full.refuse(*Dims, *Diags))
     return false;
   warnOfRanks(*G, Feeds, *Diags);
-  // A slice of entries has no axis.
+  // Only _ToReplicas has a batch axis. Other seeds slice the entries of a
+  // SparseTensor, which have no such axis.
   std::vector<NodeId> Splits;
   copy_if(Seeds, std::back_inserter(Splits),
           [&](NodeId N) { return G->isOp(N, ToReplicasOp); });

@@ -66,7 +66,8 @@ private:
   std::string Help;
 };
 
-/// Takes flags, each followed by the options that it sets, until an error.
+/// Writes the value of each flag to the options that follow the flag. Stops at
+/// the first error.
 inline llvm::Error takeAll() { return llvm::Error::success(); }
 template <typename Flag, typename Options, typename... Others>
 llvm::Error takeAll(const Flag &First, Options &To, Others &...Rest) {

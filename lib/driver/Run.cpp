@@ -559,7 +559,7 @@ void Run::process(std::string *Text) {
   }
   // With --strict the passes continue, to report every value not proved.
   bool Good = Loaded && transform(Text);
-  // A program that is refused for its types is explained, too.
+  // If passes refuse a program for its types, explain() shows the types, too.
   if (Loaded && !Once && (Good || readMesh(M.graph()).Node != NoNode))
     Good &= explain();
   if (Good)

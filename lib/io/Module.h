@@ -141,7 +141,7 @@ public:
   /// too.
   const llvm::StringSet<> &danglingNames() const { return Dangling; }
 
-  /// Set if only bodies of functions were edited, each of which was checked.
+  /// Set if only bodies of functions were edited. Each body was checked.
   bool OnlyFunctions = false;
 
   /// The results of analyses, kept between passes while the graph is at the

@@ -152,31 +152,21 @@ bool LocalConstants::checkSizes(ArrayRef<NodeId> Splits) {
         Known.push_back({N, Rows});
   Static |= !Known.empty();
   for (auto [N, Rows] : Known)
-    if (Rows % Replicas != 0) {
-      Diagnostic &D = Diags.error(
-          G.name(G.input(N, 0).Node),
-          formatv("a batch of {0} rows is not divisible by {1} replicas{2}",
-                  Rows, Replicas, otherAxis(G.input(N, 0)))
-              .str());
-      // If all feeds have this row count, it is the batch size. If they have
-      // several, as before and after a reshape, the batch size is unknown.
-      if (any_of(Known, [Rows = Rows](auto &Of) { return Of.second != Rows; }))
-        D.Id = "unproved";
-      return false;
-    }
+    if (Rows % Replicas != 0)
+      return fail(G.input(N, 0).Node,
+                  formatv("a batch of {0} rows is not divisible by {1} "
+                          "replicas{2}",
+                          Rows, Replicas, otherAxis(G.input(N, 0)))
+                      .str());
   if (!Static || Dims.conflicts().empty())
     return true;
   const DimAnalysis::Conflict &C = Dims.conflicts().front();
-  Diags
-      .error(G.name(C.Node),
-             "two sizes that must be equal here scale differently with the "
-             "batch (" +
-                 Dims.describe(C.A) + " and " + Dims.describe(C.B) +
-                 "): it is not clear which of them is the batch size; name the "
-                 "feeds with --feed")
-      // No other batch size avoids the conflict, so one device runs the step.
-      .Id = "unproved";
-  return false;
+  return fail(C.Node,
+              "two sizes that must be equal here scale differently with the "
+              "batch (" +
+                  Dims.describe(C.A) + " and " + Dims.describe(C.B) +
+                  "): it is not clear which of them is the batch size; name "
+                  "the feeds with --feed");
 }
 
 /// Splits the constant \p N, which has a row for each example along \p Axis.

@@ -49,8 +49,9 @@ private:
   bool checkSizes(llvm::ArrayRef<NodeId> Splits);
   bool localizeRows(NodeId N, int Axis);
   bool localizeSizes(NodeId N);
+  /// Reports why the batch cannot be split. One device then runs the step.
   bool fail(NodeId N, std::string Message) {
-    Diags.error(G.name(N), std::move(Message));
+    Diags.error(G.name(N), std::move(Message)).Id = "unproved";
     return false;
   }
 

@@ -103,8 +103,8 @@ Endpoint RepairFinder::nearestGradient(Endpoint E) const {
   }
 }
 
-/// Repairs a write of rows by index: gathers both rows and indices, so that
-/// they stay equally many.
+/// Repairs a write of rows by index. Gathers both the rows and the indices,
+/// because each row needs its index.
 void RepairFinder::repairRows(NodeId N) {
   UpdateDef U = Facts.Vars.update(G, N);
   unsigned RowsAt = static_cast<uint8_t>(U.Grad),

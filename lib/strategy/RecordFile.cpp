@@ -91,7 +91,8 @@ std::string unclosedIn(StringRef Text) {
                  Open.back().first, Open.back().second);
 }
 
-/// Returns the entry that is longer than the rest of a binary file, or "".
+/// Returns a message about the entry whose stated length exceeds the rest of a
+/// binary file, or "".
 std::string truncationOf(StringRef Bytes) {
   namespace io = google::protobuf::io;
   io::CodedInputStream Stream(reinterpret_cast<const uint8_t *>(Bytes.data()),

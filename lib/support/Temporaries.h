@@ -36,9 +36,9 @@ private:
 std::error_code createTemporary(llvm::StringRef Path,
                                 llvm::function_ref<std::error_code()> Open);
 
-/// Creates the folder \p Path for this user only. It is removed if the program
-/// ends later, unless it contains more than files of createTemporary() and
-/// folders of this function.
+/// Creates the folder \p Path for this user only. If the program ends later,
+/// the folder is removed. It stays if it contains anything but files of
+/// createTemporary() and folders of this function.
 std::error_code createTemporaryFolder(llvm::StringRef Path);
 
 /// Forgets the temporary folder \p Path, which was removed or renamed.

@@ -136,9 +136,12 @@ def test_numbers_beside_unknown_sizes(model, shapes, replicas):
 
 
 def test_numbers_that_do_not_divide():
+    """One device computes the step, which is the same."""
     path = compare.export(Spec("numbers_of_rows"), numbers_of_rows)
+    options = Options(5, extra=("--verify-output",))
+    compare.same_steps(path, options, with_shapes([2, 3], [2]), says="computed once on the whole batch: 12 is a multiple")
     with pytest.raises(harness.GraftError, match="not divisible by 5 replicas"):
-        harness.rewrite(path, Options(5))
+        harness.rewrite(path, Options(5, extra=("--strict",)))
 
 
 def three_feeds(b: Builder):

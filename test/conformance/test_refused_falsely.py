@@ -124,6 +124,13 @@ def uneven_reshapes():
     train(mean_square(x @ w - tf.reshape(y, [ROWS, 3])), w)
 
 
+def odd_rows():
+    """A static batch that has no halves."""
+    x, y = feed("x", 7, 4), feed("y", 7, 3)
+    w = weights(4, 3)
+    train(mean_square(x @ w - y), w)
+
+
 ONCE = r"warning: node '.*': the step is not distributed over the replicas, but computed once on the whole batch: "
 LOOP = ONCE + "updates a variable in a loop, where replicas cannot exchange values"
 # Of each model its flags, and what is said.
@@ -139,6 +146,7 @@ CASES = {
     "flat_ids": (flat_ids, ["--feed=ids=sparse"], ONCE),
     "flat_pairs": (flat_ids, ["--feed=ids+rows=sparse"], ONCE),
     "one_row_each": (one_row_each, [], ONCE + "it is not clear which feeds hold the batch"),
+    "odd_rows": (odd_rows, [], ONCE + "a batch of 7 rows is not divisible by 2 replicas"),
     "uneven_reshapes": (uneven_reshapes, [], ONCE + "a batch of 3 rows is not divisible by 2 replicas"),
 }
 

@@ -70,7 +70,8 @@ private:
   std::string Word;                ///< The word in the names of copies.
   VariableIndex Vars, LoweredVars; ///< The variables of P and of L.
   unsigned Errors = 0;
-  /// By node of L: a colocated node that is closer to the leader of all.
+  /// The parent of each node of L in a union-find forest. The root leads all
+  /// nodes that must be on its device.
   std::vector<NodeId> Leader;
   /// By leader: a node with a device that is colocated with it, or NoNode.
   std::vector<NodeId> Placed;

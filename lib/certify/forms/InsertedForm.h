@@ -16,10 +16,10 @@
 namespace graft {
 
 struct InsertedForm {
-  /// Returns the tensor for which \p E, an output of a node of this kind,
-  /// stands. Returns \p E itself if only several nodes together stand for a
-  /// tensor, and no node if \p E stands for none. Null: no node of the kind
-  /// stands for a tensor.
+  /// Returns the tensor that \p E stands for, where \p E is an output of a node
+  /// of this kind. Returns \p E itself if only several nodes together stand for
+  /// a tensor. Returns no node if \p E stands for no tensor. Null: no node of
+  /// this kind stands for a tensor.
   Endpoint (*StandsFor)(const Comparison &C, Endpoint E) = nullptr;
   /// Reports the errors of \p N, a node of this kind.
   void (*Check)(Comparison &C, const ProgramFacts &Facts, NodeId N) = nullptr;

@@ -239,7 +239,8 @@ bool PartitionChecker::isShape(NodeId P, Endpoint Handle, NodeId I) {
     if (Its != NoNode) {
       Waits.push_back(Its);
     } else if (X.Kind == PartTerm::Handle && AsksAfter(X.E.Node)) {
-      // A clone stands for the node of the input that the partition removed.
+      // A clone replaces a node that the partition removed. So a wait for the
+      // clone counts as a wait for the removed node.
       Waits.push_back(X.E.Node);
       Context |= X.E.Node == Handle.Node ||
                  firstAlias(In.inputs(X.E.Node)[0]) == Handle;

@@ -104,9 +104,10 @@ public:
   /// the producer of its data input \p K. That producer, variables and reads of
   /// references do not count: they are always available.
   bool isLate(NodeId I, unsigned K, uint32_t Waits);
-  /// Returns the first handle or reference that is equal to \p E, if the
-  /// partition removed the node of \p E. Equal ones, such as those of one
-  /// conditional, share one term.
+  /// If the partition removed the node of \p E, returns the first handle or
+  /// reference that is equal to \p E; otherwise returns \p E. Two are equal if
+  /// they have the same op, inputs and attributes, such as two in one
+  /// conditional. Equal ones share one term.
   Endpoint firstAlias(Endpoint E);
   /// Returns true if \p P waits only for clones of nodes that pass a variable
   /// on. Such a clone places \p P in a conditional or a loop.

@@ -230,7 +230,8 @@ bool BoundChecker::compareAll() {
 // Nodes around the form
 //===----------------------------------------------------------------------===//
 
-/// Checks that other nodes use the form only to wait for the zeros or the gate.
+/// Checks that a node outside of the step counter uses it only by a control
+/// input from the zeros or the gate.
 bool BoundChecker::checkUses() {
   bool Good = true;
   for (auto [Is, Want] : WantOf)

@@ -211,7 +211,8 @@ bool WorkersJoin::checkFeedShape(unsigned File, NodeId N, const Feed &F) {
   bool Same =
       Was.has_value() == Is.has_value() &&
       (!Was || (Was->UnknownRank == Is->UnknownRank && Was->Dims == Is->Dims));
-  // The program may have a rank where the input has none.
+  // The program may state the rank of a shape whose rank is unknown in the
+  // input, but no sizes.
   bool IsRank = Was && Was->UnknownRank && Is && !Is->UnknownRank &&
                 all_of(Is->Dims, [](int64_t Size) { return Size < 0; });
   // Both may lack the attribute.
@@ -759,9 +760,9 @@ bool WorkersJoin::tellsEnd(unsigned File, NodeId Get, NodeId N) {
   });
 }
 
-/// Checks that the node of a name runs the node that had this name in the
-/// input. If another worker has that node, the name returns the node's value,
-/// or zeros if its branch is not taken.
+/// Checks that a run of \p N runs the input node whose name \p N has. If that
+/// node is on another worker, \p N returns its value, or zeros if the branch of
+/// that node is not taken.
 bool WorkersJoin::checkName(unsigned File, NodeId N) {
   const WorkerFile &F = Files[File];
   const Graph &G = F.G;
@@ -847,7 +848,8 @@ Endpoint WorkersJoin::behindBranch(Endpoint E) const {
 ///     e = Switch(a, p):1                     e is live only if p holds
 bool WorkersJoin::passesBranch(Conditions &When, Endpoint E, Endpoint To) {
   auto IsBranch = [&](NodeId N) { return binary_search(Branches, N); };
-  // A choice: the node and port of a predicate, and the side that it takes.
+  // A choice: the node and port of a predicate, and the output of a Switch on
+  // it. Output 1 is live if the predicate is true, output 0 if it is false.
   using ChoiceOf = std::tuple<NodeId, uint32_t, unsigned>;
   auto Choice = [&](Endpoint Tensor, unsigned Side) -> ChoiceOf {
     Endpoint Source = When.source(behindBranch(Tensor));

@@ -293,9 +293,9 @@ bool ReplicaFiles::compareBroadcast(unsigned File, NodeId N, NodeId With) {
   return true;
 }
 
-/// Checks that \p N only waits for the inputs of \p With, the node that worker
-/// 0 runs in its place. These waits make the worker take part in collectives
-/// among the inputs.
+/// Checks that \p N only waits for the inputs of \p With. Worker 0 runs
+/// \p With. This worker runs \p N instead, to take part in collectives among
+/// the inputs.
 bool ReplicaFiles::compareIdle(unsigned File, NodeId N, NodeId With) {
   const Graph &F = *Files[File];
   unsigned Passed = F.node(N).NumData;

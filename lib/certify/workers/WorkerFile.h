@@ -54,7 +54,8 @@ struct WorkerFile {
   struct Message {
     MessageQueue Queue;
     NodeId Node = NoNode; ///< The Put or the Get.
-    /// The queue of the message whose number the message of a Get must have.
+    /// For a Get: the queue of another message. The message of the Get must
+    /// have the number of that message.
     std::optional<std::string> Root;
   };
 

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A tensor inside a loop cannot be split. So constants and shapes in loops that
-// contain the batch size get the per-replica size instead.
+// graft cannot split a tensor inside a loop. So if a constant or a shape in a
+// loop contains the batch size, it gets the per-replica size instead.
 //
 //===----------------------------------------------------------------------===//
 

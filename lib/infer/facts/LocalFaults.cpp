@@ -569,8 +569,9 @@ bool LocalRuns::isOther(DimId Size, DimId Wanted) const {
   return S && T && S->isLocal() != T->isLocal();
 }
 
-/// Returns a fault if a written value does not have the sizes of the variable,
-/// or of the rows that the indices select, or "".
+/// Returns a message if the sizes of a value that \p N writes differ from those
+/// of the variable, or from those of the rows that the indices select.
+/// Otherwise returns "".
 std::string LocalRuns::faultOfUpdate(NodeId N) const {
   UpdateDef U = Facts.Vars.update(G, N);
   auto Var = Facts.Dims.shape(G.input(N, 0));

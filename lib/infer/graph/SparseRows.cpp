@@ -46,7 +46,7 @@ std::optional<int64_t> columnTaken(const Graph &G, NodeId N) {
   };
   auto Mask = [&](const char *Key) { return G.intAttr(N, Key).value_or(0); };
   auto Begin = Numbers(1), Stride = Numbers(3);
-  // Checks for all rows and one element of the second axis.
+  // Matches x[:, i]: all rows, and one element of the second axis.
   bool Takes = Begin && Stride && Stride->first == 1 && Begin->second >= 0 &&
                Mask("shrink_axis_mask") == 2 && Mask("ellipsis_mask") == 0 &&
                Mask("new_axis_mask") == 0 && (Mask("begin_mask") & 3) == 1 &&

@@ -15,8 +15,8 @@
 
 namespace graft {
 
-/// Returns true if \p Indices, of a sparse tensor, are computed from row
-/// numbers in the graph.
+/// Returns true if the graph computes \p Indices, the indices of a sparse
+/// tensor, from row numbers.
 bool areMadeOfRows(const Graph &G, Endpoint Indices);
 
 /// Returns the matrix column that \p N, a StridedSlice, returns for all rows.

@@ -262,7 +262,8 @@ static bool sparseMatMulIndices(TypeContext &C) {
   return true;
 }
 
-/// Types a replicated sparse matrix times a dense matrix with sharded columns.
+/// Infers the type of a product of a replicated sparse matrix and a dense
+/// matrix with sharded columns.
 static void sparseMatMul(TypeContext &C) {
   ReplicationType X = C.operand(3);
   bool HaveMatrix =

@@ -305,9 +305,10 @@ static void arithmetic(SizeContext &C) {
     return std::pair((*C.val(0))[X->size() == 1 ? 0 : I],
                      (*C.val(1))[Y->size() == 1 ? 0 : I]);
   };
-  // Without rows, Maximum(rows, 1) is 1, which is no multiple of the row count.
-  // So the result is tracked only as a divisor. Any other user reads a number
-  // that must count the rows of all replicas.
+  // If there are no rows, Maximum(rows, 1) is 1, which is no multiple of the
+  // row count. So the size is tracked only if all users divide by it, as in
+  // FloorDiv(n, Maximum(rows, 1)). Other users need the row count of all
+  // replicas.
   bool IsNumber = C.isOp(op::Maximum) && any_of(seq(Size), [&](size_t I) {
                     return orOne(C, Pair(I).first, Pair(I).second);
                   });

@@ -153,9 +153,9 @@ static void slice(SizeContext &C) {
   if (!X || !Size || Size->size() != X->size() ||
       (Begin && Begin->size() != X->size()))
     return;
-  // A slice from 0 with as many elements as the axis selects the whole axis,
-  // even if the slice size is a mere number. The same holds for a slice of the
-  // rest of an axis.
+  // A slice that begins at 0 and is as long as the axis selects the whole axis,
+  // even if the length is a constant: Slice(x, 0, 8) of 8 rows. Likewise, a
+  // slice may select the rest of an axis.
   for (size_t I = 0; I < X->size(); ++I) {
     int64_t Number = C.Table.number((*Size)[I]);
     if (Begin && (*Begin)[I] == 0 && Number > 0 &&

@@ -65,9 +65,10 @@ ReplicationType TypeContext::mergedOperand(Endpoint E,
   return Merged;
 }
 
-/// Returns the type in which a replica reads \p E, the global value that an
-/// unreplicated node computes: its shard, or the whole value if it has no batch
-/// axis. A size of the whole batch is Varying for a replica.
+/// Returns the type of \p E, the global value that an unreplicated node
+/// computes, as a replica reads it. A replica reads its shard, or the whole
+/// value if \p E has no batch axis. A size of the whole batch is Varying for a
+/// replica.
 ReplicationType TypeContext::ofWhole(Endpoint E, ReplicationType Type) const {
   Type.Whole = false;
   auto Axis = Types.wholeAxis(E);

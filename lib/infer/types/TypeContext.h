@@ -167,9 +167,10 @@ public:
   /// Returns the number of blocks of rows behind axes of sizes \p Before, or
   /// nothing if it is unknown or very large.
   std::optional<int64_t> blocksOf(llvm::ArrayRef<DimId> Before) const;
-  /// Returns the order of rows after a reshape merged their axis with the axes
-  /// of sizes \p Before in front of it. A replica has \p Each rows in order
-  /// \p Order. Returns nothing if the order is unknown.
+  /// Returns the row order after a reshape that merges the axis of rows with
+  /// the axes of sizes \p Before in front of it, such as [steps, rows] to
+  /// [steps * rows]. Before the reshape, a replica has \p Each rows in order
+  /// \p Order. Returns nothing if the new order is unknown.
   std::optional<uint32_t> orderBehind(llvm::ArrayRef<DimId> Before,
                                       const Sym &Each, uint32_t Order);
   /// Returns the op that sends rows to parts and determines the row count of

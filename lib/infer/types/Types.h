@@ -285,7 +285,8 @@ public:
     return Dims.validPort(E) ? Types[Dims.outputIndex(E)]
                              : ReplicationType::varying(E.Node);
   }
-  /// Returns the type of \p E used as a number: local sizes become values.
+  /// Returns the type of \p E for a user that computes with its elements. If
+  /// the elements are local sizes, the type tells how to combine their values.
   ReplicationType number(Endpoint E) const {
     ReplicationType Type = type(E);
     return Type.isJoined() || Type.Symbolic ? numberOf(E, Type) : Type;

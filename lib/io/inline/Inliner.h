@@ -44,7 +44,7 @@ private:
     /// Control inputs that wait for all effects.
     Ends Effects;
   };
-  /// The place of a body.
+  /// The place at which the body of a call is inlined.
   struct Site {
     llvm::StringRef Prefix;
     NodeId After;

@@ -426,7 +426,8 @@ bool TextPrinter::number(uint64_t Bits, const FieldInfo &F, unsigned Level) {
     break;
   case FieldDescriptor::TYPE_FLOAT:
   case FieldDescriptor::TYPE_DOUBLE:
-    // Subtle rules decide if -0 is a default, so TextFormat prints it.
+    // A field without presence is omitted if it has its default value. The
+    // rules for -0 are subtle, so TextFormat prints such a field.
     if (!F.Present)
       return false;
     P = Wide ? putFloat(P, std::bit_cast<double>(Bits))

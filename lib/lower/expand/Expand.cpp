@@ -189,9 +189,10 @@ static void writeCopy(NodeRenderer &Renderer, unsigned Replica,
   Out.filledTo(End);
 }
 
-/// Writes the copies of \p S after its first, whose bytes are \p Model. They
-/// differ from \p Model only in the numbers and devices at the given offsets of
-/// the body, which begins \p Head bytes after the begin.
+/// Writes the copies of \p S other than the first, whose bytes are \p Model. A
+/// copy differs from \p Model only in the replica numbers at \p NumbersAt and
+/// the devices at \p DevicesAt. These are offsets in the body of the node,
+/// which begins at byte \p Head of \p Model.
 void ReplicaExpander::stamp(StringRef Model, size_t Head, Span S,
                             ArrayRef<uint32_t> NumbersAt,
                             ArrayRef<uint32_t> DevicesAt, const Node &This,

@@ -38,7 +38,8 @@ uint64_t seedEntrySize(uint64_t Seed2) {
 uint64_t NodeRenderer::seed2(unsigned Replica) const {
   int64_t Seed = G.intAttr(N, "seed").value_or(0);
   int64_t Seed2 = G.intAttr(N, "seed2").value_or(0);
-  // With seeds 0 and 0 each copy has a stream of its own in any case.
+  // If both seeds are 0, TensorFlow seeds each copy at random, so the copies
+  // differ without an offset.
   return static_cast<uint64_t>(Seed2) + (Seed != 0 || Seed2 != 0 ? Replica : 0);
 }
 

@@ -55,7 +55,8 @@ struct TpuOutput {
   TpuCombine Combine; ///< See TpuComputation::NameFetches.
 };
 
-/// An axis of an input that was padded, and the input that has its true size.
+/// A padded axis of an input. Size is the index of the input that has the true
+/// size of the axis.
 struct TpuPadding {
   unsigned Input;
   unsigned Axis;

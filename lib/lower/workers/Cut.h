@@ -18,11 +18,11 @@
 // A copy of a replica belongs to the worker that has the replica, wherever the
 // copy is placed. All other nodes that depend on rows belong to worker 0, the
 // chief. Every graph has the nodes that depend on no rows, such as variables,
-// their initial values and checkpoints. Every graph also has each name that is
-// fetched or run, such as the train op. On worker 0 the name waits for the
-// messages that the worker sends. On another worker the name sends the values
-// that worker 0 needs. It then returns the value of worker 0, or waits for the
-// end of the step.
+// their initial values and checkpoints. Every graph also has a node for each
+// name that is fetched or run, such as the train op. On worker 0 this node
+// waits for the messages that the worker sends. On another worker the node
+// sends the values that worker 0 needs. It then returns the value of worker 0,
+// or waits for the end of the step.
 //
 //===----------------------------------------------------------------------===//
 

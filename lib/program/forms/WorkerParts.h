@@ -63,7 +63,7 @@ inline constexpr llvm::StringLiteral Given = "given";
 inline constexpr llvm::StringLiteral Whole = "whole";
 /// The worker's part of the initialization of a session.
 inline constexpr llvm::StringLiteral LocalInit = "local-init";
-/// Tests if that initialization may run.
+/// Tests if the initialization of LocalInit may run.
 inline constexpr llvm::StringLiteral Ready = "ready";
 // On variables of asynchronous workers: shared by all, or local to each.
 inline constexpr llvm::StringLiteral Shared = "shared";
