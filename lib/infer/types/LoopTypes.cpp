@@ -139,7 +139,8 @@ NodeId TypeContext::maker() const {
 }
 
 std::optional<ReplicationType> TypeContext::element(NodeId Handle) const {
-  auto It = Elements.find(Handle);
+  // The handle may come from an unknown op.
+  auto It = Handle == NoNode ? Elements.end() : Elements.find(Handle);
   return It == Elements.end() ? std::nullopt : std::optional(It->second);
 }
 

@@ -144,6 +144,11 @@ std::string Inliner::obstacle(NodeId N, CallKind Kind, uint32_t Chain,
                Functions[0].Def->signature().output_arg_size();
       }))
     return "its branches return different numbers of tensors";
+  if (auto Results = G.numOutputs(N);
+      Results && Kind != CallKind::While &&
+      *Results != unsigned(Functions[0].Def->signature().output_arg_size()))
+    return "function '" + Functions[0].Name +
+           "' returns a different number of tensors than the call has";
   return "";
 }
 
