@@ -94,13 +94,13 @@ Error AssignStrategy::chooseRecord(const Module &M, const VariableIndex &Vars) {
     } else if (Error E = readRecord(Strategy).moveInto(Record)) {
       return E;
     }
-    // A file knows the addresses of the machines.
+    // A strategy file has the addresses of the machines.
     Machines = resourcesOf(Record.Replicas);
     if (Devices.empty())
       Devices = Machines.replicaDevices();
   }
   if (!Options.Resources->empty()) {
-    std::vector<std::string> Notes; // The reader of the flag reports them.
+    std::vector<std::string> Notes; // Reported where the flag is read.
     if (Options.Machines) {
       Machines = *Options.Machines;
     } else if (Error E = readResources(*Options.Resources, Notes)

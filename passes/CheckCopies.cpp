@@ -2,26 +2,25 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes a step on stale copies an error. A write from outside of the graph, by
-// a Saver that is built after the import or an assignment that a user adds,
-// reaches primaries only. So the copies of one small variable are compared, bit
-// for bit, before the step updates it:
+// Makes a step on stale copies fail. A Saver that is built after the import, or
+// an assignment that a user adds, writes primaries only. So the step compares
+// the copies of one small variable, bit for bit, before it updates them:
 //
 //     Apply*(b, lr, g)   →   graft/check_copies/b/value = pick of a read of b
-//                            graft/check_copies/b/same = Equal*(read of b, it)
-//                            graft/check_copies/b/assert = Assert*(All of it)
+//                            graft/check_copies/b/same = Equal*(b, .../value)
+//                            graft/check_copies/b/assert = Assert*(All of same)
 //                            graft/check_copies = NoOp(^.../assert)
 //                            Apply*(b, lr, g, ^graft/check_copies)
 //
 // One variable suffices, since a checkpoint has all variables. The pass chooses
-// the variable with the fewest elements that the step updates. Its updates must
-// depend on the batch and so wait for the check, except for writes of
-// unreplicated values (initial or restored ones). So no write can run between
-// the reads. Each update must itself need the variable to have a value, because
-// the check fails if there is none.
+// the variable with the fewest elements that the step updates. All its writes
+// must depend on the batch, so that they wait for the check and none runs
+// between the reads. Writes of unreplicated values (initial or restored) are
+// the exception. Each update must need an initialized variable, because the
+// check fails on an uninitialized one.
 //
-// Relies on: graft/refresh_copies, which the message names, and on no unproved
-// value, since that could make copies differ too.
+// Relies on: graft/refresh_copies, which the message names, and a program
+// without unproved values, which could make copies differ too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -101,7 +100,7 @@ Needs &CheckCopies::needs() {
 }
 
 /// Finds the updates of \p Var that depend on the batch. Returns false if there
-/// is none, or if another write may run at the same time.
+/// are none, or if another write may run at the same time.
 bool CheckCopies::collectUpdates(NodeId Var, std::vector<NodeId> &Result) {
   bool Fits = true;
   for (Use U : G->uses(Var)) {
@@ -112,7 +111,7 @@ bool CheckCopies::collectUpdates(NodeId Var, std::vector<NodeId> &Result) {
             Vars->isUpdate(*G, U.User) || G->node(U.User).Kind != Inserted::No;
     if (!Vars->isUpdate(*G, U.User))
       continue;
-    // The value that an update returns may not be written to either.
+    // No op may write through the reference that an update returns.
     Fits &= !G->anyUse(U.User, [&](Use Next) {
       return G->isData(Next) && Vars->isUpdate(*G, Next.User);
     });

@@ -63,8 +63,8 @@ PassResult CheckReplication::run(Module &M, DiagnosticEngine &Diags) {
   bool IsProgram = readMesh(G).Node != NoNode;
   if (!IsProgram && File.empty())
     return PassResult::Unchanged;
-  // The certificate infers its own facts; those of the passes would only take
-  // memory.
+  // The certificate infers its own facts. The facts of the passes are freed to
+  // save memory.
   M.Facts.reset();
   if (File.empty() && M.input())
     return certify::check(*M.input(), G, Diags) ? PassResult::Unchanged

@@ -24,8 +24,8 @@
 //
 // The rounding changes the step, so the pass warns for each variable.
 //
-// Relies on: insert-reductions, mirrored variables; fuse-reductions and
-// insert-collectives come later.
+// Relies on: insert-reductions and mirrored variables. fuse-reductions and
+// insert-collectives run later.
 //
 //===----------------------------------------------------------------------===//
 

@@ -12,11 +12,11 @@
 //     s = AddN(.., g) @/job:ps/task:0            QueueEnqueueV2(q, number, g)
 //                                        →   worker 0: s = AddN(.., q/get)
 //
-// Every worker has each name of the step that can be run. On the chief the name
-// is done after the chief has sent the values that the others need. On another
-// worker the name sends the values that the chief needs, and returns the
+// Every worker has each name of the step that can be run. On the chief a run of
+// the name ends after the chief has sent the values that other workers need. On
+// another worker the run sends the values that the chief needs, and returns the
 // chief's value. A write of a variable waits until all workers have read the
-// variable and have sent all values that the step needs. All files have the
+// variable and sent all values that the step needs. All files have the
 // variables, their initial values and checkpoints, and the node that reports
 // when a session may be prepared. The rest is in lib/lower/workers/Cut.cpp.
 //
@@ -93,10 +93,11 @@ NodeId addLocalInit(Module &M) {
   return Init;
 }
 
-/// Adds the node that reports when a session may be prepared: the preparation
-/// refreshes copies of variables, which must have values before. The node
-/// returns the names of variables without a value, as TensorFlow expects in the
-/// collection `ready_for_local_init_op`; a Supervisor knows no other way.
+/// Adds the node that reports when a session may be prepared. The preparation
+/// refreshes copies of variables, so the variables must have values. The node
+/// returns the names of variables without a value, as TensorFlow expects of the
+/// collection `ready_for_local_init_op`. A Supervisor reads only this
+/// collection.
 void addReadyForLocalInit(Module &M, StringRef Host) {
   static constexpr StringLiteral Key = "ready_for_local_init_op";
   Graph &G = M.graph();

@@ -62,7 +62,8 @@ static bool isGrounded(const Graph &G, NodeId N) {
   return false;
 }
 
-/// Returns the source of the inserted node \p N if its type is not known.
+/// Returns the source of the inserted node \p N if the type of \p N is not
+/// known.
 static std::optional<Endpoint> untypedSource(const Graph &G, NodeId N) {
   const Node &This = G.node(N);
   if (This.Kind == Inserted::No || This.Flags & NF_ElidePrimary ||

@@ -24,12 +24,12 @@
 // of another train op.
 //
 // No bucket may wait for itself. So a sum that depends on reduced values is one
-// stage after them, and a bucket has sums of one stage only. Reductions under a
-// condition, or with a size that follows the batch, are left alone.
+// stage after these values, and a bucket has only sums of one stage. Reductions
+// under a condition, or with a size that follows the batch, are left alone.
 //
 // The file is a little long because stages and buckets need each other.
 //
-// Relies on: insert-reductions; insert-collectives comes later.
+// Relies on: insert-reductions. insert-collectives runs later.
 //
 //===----------------------------------------------------------------------===//
 
@@ -82,7 +82,7 @@ private:
     int64_t Power;
     std::optional<int64_t> Assumed;
     Synchronizer::SpecType Spec;
-    uint32_t Needs; ///< A number for each set.
+    uint32_t Needs; ///< The id of a set of needs.
     auto operator<=>(const Key &) const = default;
   };
 
@@ -108,7 +108,7 @@ private:
 void FuseReductions::findStages(const ProgramFacts &Facts) {
   Level.assign(G->size(), 0);
   Stage.assign(G->size(), 0);
-  // A loop carries values to its start, so a stage may change there again.
+  // A loop feeds values back to its start, whose stage may then change again.
   TurnLimit Limit("the stages of sums", 2 + uint64_t(G->size()));
   for (NodeId Again = 0; Again != NoNode;) {
     Limit.turn([&] { return G->name(Again).str(); });

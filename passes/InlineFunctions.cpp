@@ -12,8 +12,8 @@
 // TensorFlow does the same before it runs a graph, so the step does not change:
 // the result is a normal form of the input. The certificate takes its snapshot
 // of the input after this pass; tests compare the normal form with TensorFlow.
-// Functions that other ops call (the map function of a dataset), or that are
-// marked _noinline, are left alone, and the library stays as it is.
+// The pass does not inline functions that other ops call (the map function of a
+// dataset) or that are marked _noinline. The library stays as it is.
 //
 // Relies on: nothing; runs before all passes.
 //

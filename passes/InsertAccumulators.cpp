@@ -16,8 +16,8 @@
 // The accumulator sums, and a scale follows. The accumulator's mean would
 // divide by the number of puts. Each put has the largest step number, since an
 // accumulator silently drops older values. `ready` makes each put wait until
-// all replicas have a gradient. If a run fails before, it leaves no value in
-// the accumulator for the next run to take.
+// all replicas have a gradient. So a run that fails earlier leaves no gradient
+// in the accumulator for the sum of the next run.
 //
 // The kernels exist for CPUs, and for half, float and double. If the variable
 // is on a GPU, they run on its host. Gradients of other types are still added

@@ -28,12 +28,12 @@
 // group members, rows are concatenated instead of gathered.
 //
 // `workers` is for one graph in each process, where no replica can add the
-// values of others. Rows that are only fetched stay a concat.
+// values of other replicas. Rows that are only fetched are still concatenated.
 //
 // The file is long because all forms share the code that reads a reduction.
 //
-// Relies on: shapes that are equal on all replicas, which the types prove. Rows
-// whose number differs by replica (uneven) are gathered by their lengths
+// Relies on: shapes that are equal on all replicas, which the types prove.
+// Shards with uneven row counts are gathered by their lengths
 // (lib/program/forms/LengthGather.h), or by adding.
 //
 //===----------------------------------------------------------------------===//
@@ -206,8 +206,8 @@ std::array<Endpoint, 2> InsertCollectives::member(NodeId N,
   Attrs.integer("group_key", GroupKey);
   Attrs.integer("instance_key", InstanceKey);
   if (This.Gather) {
-    // The kernel reads the rows at run time; [0] is what TensorFlow's own
-    // callers give for an unknown shape.
+    // The kernel reads the row count at run time. For an unknown shape,
+    // TensorFlow's own callers set [0].
     ShapeValue Shape;
     Shape.Dims.push_back(0);
     Attrs.raw("shape", encodeShapeAttr(Shape));
@@ -241,7 +241,7 @@ std::array<Endpoint, 2> InsertCollectives::member(NodeId N,
   return {Endpoint{Member, 0}, Endpoint{Gate, ControlPort}};
 }
 
-/// Multiplies the value that users of \p N read, unless the members divide.
+/// Scales the value that users of \p N read, unless the members divide it.
 void InsertCollectives::scale(NodeId N) {
   if (This.Power == 0 || divides())
     return;
@@ -290,8 +290,8 @@ void InsertCollectives::pick(NodeId N, int64_t InstanceKey) {
 }
 
 /// Returns true if the merged value \p N needs a collective between workers.
-/// Equal values need none, nor do rows that are fetched or split again.
-/// split-workers writes merges that have no collective and are only fetched.
+/// Equal values need none, and neither do rows that are fetched or split again.
+/// split-workers lowers the merges without a collective.
 bool InsertCollectives::merges(NodeId N) const {
   StringRef Combine = G->stringAttr(N, CombineAttr).value_or(combine::Pick);
   if (Combine == combine::Pick)
@@ -303,10 +303,10 @@ bool InsertCollectives::merges(NodeId N) const {
       N, [&](Use U) { return G->isData(U) && !G->isOp(U.User, ToReplicasOp); });
 }
 
-/// Returns the encoded timeout of a member; empty: none. There is none between
-/// processes, where a member waits until all have started. There is none for a
-/// graph that TensorFlow before 2.4 exported, since it does not know the
-/// attribute.
+/// Returns the encoded timeout of a member, or "" for no timeout. Members in
+/// several processes have no timeout, since they wait until all processes have
+/// started. TensorFlow before 2.4 lacks the attribute, so its graphs have no
+/// timeout.
 std::string InsertCollectives::timeoutAttr() const {
   constexpr unsigned VersionsField = 4;
   constexpr int Since = 561;
@@ -320,7 +320,7 @@ std::string InsertCollectives::timeoutAttr() const {
   return Seconds.SerializeAsString();
 }
 
-/// Writes the hint of its variable on each reduction.
+/// Sets the hint of the variable on each reduction in \p Found.
 void InsertCollectives::findHints(Module &M, ArrayRef<NodeId> Found) {
   const ProgramFacts &Facts = programFacts(M);
   for (NodeId N : Found) {
@@ -332,7 +332,7 @@ void InsertCollectives::findHints(Module &M, ArrayRef<NodeId> Found) {
   }
 }
 
-/// Returns the rank of each tensor whose number of rows differs by replica, if
+/// Returns the rank of each tensor whose row count differs between replicas, if
 /// collectives can gather the tensor.
 DenseMap<NodeId, int64_t>
 InsertCollectives::findUneven(Module &M, ArrayRef<NodeId> Found) {
@@ -371,8 +371,8 @@ std::vector<NodeId> InsertCollectives::findExchanges() const {
   return Found;
 }
 
-/// Lowers \p N, whose attributes were read. \p Rank is not 0 if the number of
-/// its rows differs by replica.
+/// Lowers the reduction or gather \p N, whose attributes were read. \p Rank is
+/// its rank if its row count differs between replicas, else 0.
 void InsertCollectives::giveForm(NodeId N, bool Add, int64_t Rank,
                                  int64_t &InstanceKey) {
   // An unreplicated reduction is no collective: its result is on one device.
@@ -397,7 +397,7 @@ PassResult InsertCollectives::run(Module &M, DiagnosticEngine &Diags) {
   Workers = How == ReductionKind::Workers;
   Mesh Devices = readMesh(*G);
   Replicas = Devices.replicas();
-  // One worker adds nothing.
+  // A single worker exchanges nothing.
   Workers &= Replicas > 1;
   std::vector<NodeId> Found = findExchanges();
   if (Found.empty())

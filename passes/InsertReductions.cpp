@@ -16,18 +16,19 @@
 //   _Gather   the rows of all replicas, for one user (a de-duplication)
 //   _Scale    times a power of the number of replicas
 //
-// Types depend on three edits, which come first. A maximum length that sizes
-// depend on is reduced where it is computed. A Squeeze without axes gets the
-// axes that it removes for the whole batch. The condition of a loop is computed
-// on the rows of all replicas (lib/rewrite/LoopConditions.h).
+// Three edits come first, because types depend on them. A maximum length that
+// becomes a size is reduced where it is computed. A Squeeze without axes gets
+// the axes that it removes from the whole batch. The condition of a loop is
+// computed on the rows of all replicas (lib/rewrite/LoopConditions.h).
 //
 // The scale exponent of a gradient's type decides if it is averaged or added.
-// It is inferred, not configured. --grad sets it by hand. A write whose value
-// has an unknown type uses the aggregation of its variable, or the mean of the
-// tensor nearest to a gradient, with a warning (lib/rewrite/UnprovedWrites.h).
-// If copies of a variable would still differ, that is an error.
+// The exponent is inferred. The flag --grad overrides it. If the written value
+// has an unknown type, the pass warns. It uses the aggregation of the variable,
+// or the mean of the tensor nearest to a gradient
+// (lib/rewrite/UnprovedWrites.h). The pass fails if copies of a variable would
+// still differ.
 //
-// Relies on: lib/infer/types/Types.h; variables decided.
+// Relies on: lib/infer/types/Types.h; the policies of all variables.
 //
 //===----------------------------------------------------------------------===//
 
@@ -131,8 +132,8 @@ bool InsertReductions::userGradients() {
 }
 
 /// Reduces maximum lengths that become sizes, which must be equal on all
-/// replicas. Only then the types of values with these sizes are known, and
-/// another length may depend on such a value.
+/// replicas. This reveals the types of values with these sizes. Another maximum
+/// length may depend on such a value, so the search is repeated.
 void InsertReductions::shareSizes(Module &M) {
   for (bool Any = true; Any;) {
     Any = false;
@@ -301,10 +302,11 @@ PassResult InsertReductions::run(Module &M, DiagnosticEngine &D) {
     Changed |= Kept.Any;
     Facts = &programFacts(M);
   }
-  // A repair may show other writes that need one.
+  // A repair may reveal other unproved writes.
   for (unsigned Round = 0; Round < 4 && repair(M, *Facts, Report); ++Round)
     Facts = &programFacts(M);
-  // With workers, each graph has one copy of an update, which need not wait.
+  // With workers, each graph has one copy of an update, which waits for no
+  // other copy.
   if (Options.What != Fallback::Mean)
     refuseUpdatesInLoops(*Facts);
   Report.refuseDrifts(*Facts);

@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Moves nodes from one device to another, in the graph and in the functions of
-// its library: graphs outlive the machines that they were made on.
+// its library: a graph may be used longer than the machines for which it was
+// made.
 //
 //     map=/gpu:0=/cpu:0
 //     y = MatMul(x, w) @/job:a/device:GPU:0  →  y = MatMul(x, w)

@@ -196,8 +196,8 @@ void MarkOutsideCompilation::selectInBodies(bool Within) {
   }
 }
 
-/// Reports that no node matches \p P. A list of types may serve several models,
-/// so a known op need not be in this one.
+/// Reports that no node matches \p P. A list of op types may serve several
+/// models, so a known op may be missing in this model.
 void MarkOutsideCompilation::sayUnmet(const Pattern &P) {
   std::string Text = P.Text.str();
   if (P.Node) {

@@ -20,7 +20,7 @@
 // lib/rewrite/Fetches.h finds the fetched tensors. The file is long because
 // values and names move together: which node gets a name depends on all merges.
 //
-// Relies on: replication types; reductions inserted.
+// Relies on: replication types; the reductions of insert-reductions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -71,7 +71,7 @@ private:
   Graph *G = nullptr;
   DiagnosticEngine *Diags = nullptr;
   const ProgramFacts *Facts = nullptr;
-  /// For lookups only: it has no order.
+  /// For lookups only, because its order is not deterministic.
   DenseMap<std::pair<NodeId, uint32_t>, Endpoint> Merged;
   std::set<NodeId> Causes; ///< Origins that a message named.
   std::string Scope;       ///< See copyScope.
@@ -183,7 +183,7 @@ void MergeFetches::nameMerged(NodeId N) {
   G->node(All).Kind = Inserted::Identity;
 }
 
-/// Returns true if the global value of \p E, of \p Type, is not known.
+/// Returns true if no global value of \p E, of type \p Type, is known.
 bool MergeFetches::hasNoValue(Endpoint E, ReplicationType Type) const {
   return Type.isVarying() && !hasWholeSizes(*Facts, E) &&
          Facts->Types.blocks(E) == 0 &&
@@ -203,8 +203,8 @@ bool MergeFetches::refuseWithoutValue(Endpoint E, NodeId User) {
 bool MergeFetches::mergeForOnce(const Fetches &Found) {
   bool Any = false;
   for (NodeId User : Facts->Order) {
-    // An Assert has no output to merge, but it could fail on a replica where it
-    // does not fail on a single device.
+    // An Assert has no output to merge, but it could fail on one replica
+    // although it does not fail on a single device.
     if (G->isPerReplica(User) && G->isOp(User, op::Assert))
       refuseWithoutValue(G->input(User, 0), User);
     if (G->isPerReplica(User) || combinesReplicas(*G, User))
@@ -248,7 +248,8 @@ bool MergeFetches::mergeFetched(const Fetches &Found) {
     if (Facts->Vars.variableOf(E) != NoNode || (Type.isTrue() && !Picked))
       continue;
     if (hasNoValue(E, Type)) {
-      // Only a fetch that the user named must have a global value.
+      // Only a fetch that the user named, or of a variable without aggregation,
+      // must have a global value.
       if (Named || hasNoAggregate(*G, *Facts, E))
         refuseVarying(E, "this fetch");
       continue;
@@ -261,8 +262,8 @@ bool MergeFetches::mergeFetched(const Fetches &Found) {
   return Any;
 }
 
-/// Removes the names of nodes before \p End whose local value is not the global
-/// one. Returns true if there were any.
+/// Renames the nodes before \p End whose local value is not the global value.
+/// Returns true if there were any.
 bool MergeFetches::nameLocals(const Fetches &Found, NodeId End) {
   bool Any = false;
   std::vector<std::string> Gone;

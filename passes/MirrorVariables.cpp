@@ -13,8 +13,8 @@
 // The initial value is unreplicated, so that copies start equal even if it is
 // random. Copy 0 reads it directly, the other copies through an Identity on
 // their device. Writers (restore, assignments) reach every copy because they
-// are per-replica too. Copy 0 of a writer waits for the others, so a run of the
-// writer's name writes all copies.
+// are per-replica too. Copy 0 of a writer waits for all other copies, so a run
+// of the writer's name writes all copies.
 //
 // A scalar variable (a counter, a learning rate) stays unreplicated if replicas
 // only read it. It gets copies if a rule names it, or if replicas read it so
@@ -197,10 +197,10 @@ void MirrorVariables::readReferences(NodeId Var) {
   }
 }
 
-/// Makes all replicas check copy 0, which is written last, for whether the
-/// variable has a value. The result may decide if a sum over all replicas runs.
-/// If each replica checked its own copy, the results could differ, and the sum
-/// would wait for ever.
+/// Makes all initialization tests of a variable test copy 0, which is written
+/// last. The result may decide if a sum over all replicas runs. If each replica
+/// tested its own copy, the results could differ, and the sum would wait
+/// forever.
 void MirrorVariables::askPrimary(NodeId Var) {
   SmallVector<NodeId, 4> Asks;
   forEachUse(Var, [&](Use U) {
@@ -228,8 +228,8 @@ bool MirrorVariables::stepWrites(NodeId Var) const {
 
 /// Makes the variables that replicas use per-replica, with all nodes that
 /// depend on them. Returns these variables, and all other variables in \p Rest.
-/// A per-replica variable may make another one per-replica: slots by their
-/// update op, the source of a copy by the copy.
+/// A per-replica variable may make other variables per-replica: the slots that
+/// an op updates with it, or a variable from which it is assigned.
 std::vector<NodeId>
 MirrorVariables::spreadVariables(std::vector<NodeId> &Rest) const {
   for (NodeId Var : Vars->variables()) {
@@ -257,8 +257,8 @@ MirrorVariables::spreadVariables(std::vector<NodeId> &Rest) const {
   return Found;
 }
 
-/// Turns the names, the initial value and the readers of the per-replica
-/// variable \p Var into those of copies. Returns false after an error.
+/// Edits the names, the initial value and the readers of the per-replica
+/// variable \p Var for its copies. Returns false after an error.
 bool MirrorVariables::mirror(NodeId Var, DiagnosticEngine &Diags) {
   if (!checkCopyNames(Var, Diags) || !checkWrites(*G, *Vars, Var, Diags))
     return false;
@@ -295,8 +295,8 @@ PassResult MirrorVariables::run(Module &M, DiagnosticEngine &Diags) {
     return PassResult::Failure;
   if (Devices.Node == NoNode)
     return PassResult::Changed;
-  // If only some variables are shared, slots may differ from the variables that
-  // they are updated with.
+  // If only some variables are shared, a slot and its variable may have
+  // different policies.
   auto Has = [&](Policy Plan) {
     return any_of(Index.variables(),
                   [&](NodeId Var) { return G->node(Var).Plan == Plan; });

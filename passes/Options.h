@@ -61,7 +61,7 @@ struct AssignStrategyOptions : PassOptions {
       "Write the strategy of each variable to this file; text if it ends in "
       ".pbtxt"};
 
-  // The contents of the two files above, if they were read already.
+  // The contents of the two files above, if these were read already.
   std::shared_ptr<const StrategyRecord> Record;
   std::shared_ptr<const ResourceSpec> Machines;
 

@@ -2,8 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decides if a read of a reference variable comes before or after an update of
-// the step.
+// Orders reads of reference variables before or after the updates of the step.
 //
 // The pass makes updates wait for unordered reads of the same step.
 // Optimizer.compute_gradients adds a barrier after the gradients of each op.
@@ -14,31 +13,31 @@
 //     dw = MatMul(x, dy)             →    dw = MatMul(x, dy)
 //     ApplyGradientDescent(w, lr, dw)     ApplyGradientDescent(w, lr, dw, ^dx)
 //
-// A part of the step whose loss has no gradient for the weights may read them
-// too, such as the gradient penalty of a critic with a bias. The update waits
-// for this read if every run that waits for the update runs that part anyway.
+// A loss without a gradient for the weights may read them too, such as the
+// gradient penalty of a critic with a bias. The update waits for this read if
+// every run of the update runs the read anyway.
 //
-// The order on one device depends on its executor. With several replicas, one
-// may read before the update and another after it: no run of the input does
-// that. A run of the input may read first, and then has the gradient that the
-// author asked for. So the ordered graph is a normal form of the input, and the
-// certificate takes its snapshot after this pass. The pass warns of the order,
-// because a single device may read after the update.
+// On one device the order depends on the executor. With several replicas, one
+// replica may read before the update and another after it, which no run of the
+// input does. A run of the input may read first, and then computes the gradient
+// that the author asked for. So the ordered graph is a normal form of the
+// input, and the certificate takes its snapshot after this pass. The pass warns
+// of the order, because a single device may read after the update.
 //
-// A node after an update may use a value that was read before it. On one device
-// it sees the updated value, since a reference is the same memory. In another
-// process it would see a copy of the old value. So the variable is read again,
-// which changes nothing on one device:
+// A node after an update may use a value that was read before the update. On
+// one device the node sees the updated value, since a reference is the same
+// memory. In another process the node would see a copy of the old value. So the
+// variable is read again, which changes nothing on one device:
 //
 //     r = Identity(w)                     r = Identity(w)
 //     average = AssignSub(a, r, ^step) →  r/late = Identity(w, ^step)
 //                                         average = AssignSub(a, r/late, ^step)
 //
 // Some reads stay unordered, because a run of the update need not run them. The
-// same warning names them: their users, such as a moving average, a summary or
-// a fetch, may get the old or the new value.
+// same warning names these reads. Their users, such as a moving average, a
+// summary or a fetch, may get the old or the new value.
 //
-// Relies on: functions are inlined.
+// Relies on: inlined functions (inline-functions).
 //
 //===----------------------------------------------------------------------===//
 
@@ -82,7 +81,8 @@ std::vector<NodeId> OrderReads::namedFetches(const Graph &G) const {
   return Nodes;
 }
 
-/// Returns the sentence about \p Read, the first of \p Count.
+/// Returns the sentence of the warning about \p Read, the first of \p Count
+/// reads.
 std::string sentence(const Graph &G, OpenRead Read, size_t Count,
                      StringRef Rest) {
   std::string Message = formatv("reads a variable, and nothing in the input "

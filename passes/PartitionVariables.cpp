@@ -17,8 +17,8 @@
 // an op updates together with a variable are partitioned alike. Checkpoints
 // have slices of the whole variable, under its key.
 //
-// Relies on: nothing; `_graft_partition` on variables (assign-strategy), or its
-// option. The pass checks all users before the first edit.
+// Relies on: `_graft_partition` on variables (assign-strategy), or the option
+// of the pass. The pass checks all users before the first edit.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,13 +6,13 @@
 // per-replica node get their replica's device when they are written. The rules:
 //
 //   - An inserted unreplicated node is placed on the device of replica 0, or on
-//     its host if that device is a TPU. If variables have destinations and all
-//     users of the node are on one device, by name or by colocation, it is
-//     placed there.
+//     the host if that device is a TPU. If variables have destinations and all
+//     users of the node are on one device, by name or by colocation, the node
+//     is placed there.
 //   - If the input colocates a per-replica node with an unreplicated node, or
 //     with a node whose copies are all on one device, TensorFlow would place
-//     every copy there. The colocation is dropped, except on nodes that use
-//     that node's variable in place.
+//     every copy there. So the colocation is dropped, except on nodes that use
+//     the variable of the other node in place.
 //   - An unreplicated node is placed with the node that it is colocated with,
 //     which may be copy 0 of a per-replica node or a merged value, and with
 //     copy 0 of a variable that it uses in place. A stateful node does not
@@ -21,17 +21,17 @@
 //   - An unreplicated node is in the task of replica 0 unless it names another
 //     task or is placed with a variable. TensorFlow would put a node without a
 //     device into the first task by name, which may be a server, and a node on
-//     /cpu:0 perhaps into another task than its source. But a constant that
-//     only one server reads, and a node that waits only for one server, is on
-//     that server.
-//   - A shard that is packed with itself is first copied to its replica's
-//     device. It is one output of a Split for all replicas, and TensorFlow's
-//     arithmetic optimizer forgets which one when it turns the Pack into a
-//     Tile.
+//     /cpu:0 perhaps into another task than its source. The exceptions are a
+//     constant that only one server reads and a node that waits only for one
+//     server: they are on that server.
+//   - A shard that a Pack reads several times is first copied to its replica's
+//     device. The shard is one output of a Split for all replicas. TensorFlow's
+//     arithmetic optimizer loses the output number when it turns the Pack into
+//     a Tile.
 //
 //     g = MatMul*(x, y) _class=["loc:@step"]   →   g = MatMul*(x, y)
 //
-// Relies on: copies decided.
+// Relies on: the numbers of copies of all nodes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -65,7 +65,7 @@ public:
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 };
 
-/// Returns true if a per-replica node stays colocated with \p With.
+/// Returns true if a per-replica node may stay colocated with \p With.
 static bool stays(const Graph &G, NodeId With) {
   return With == NoNode ||
          (G.isPerReplica(With) && !(G.node(With).Flags & NF_FixedDevice));
@@ -95,7 +95,7 @@ public:
 
   void placeOnce(NodeId N);
   void placeCopies(NodeId N);
-  /// Places nodes whose devices depend on those of others.
+  /// Places nodes whose devices depend on the devices of other nodes.
   void finish();
 
   unsigned Dropped = 0; ///< Nodes that lost a colocation.
@@ -144,12 +144,13 @@ private:
                           ///< destination.
   std::vector<NodeId> Placed, WithClass; ///< Unreplicated nodes.
   std::vector<NodeId> Given; ///< Nodes without a device, moved to Task.
-  /// Set if the devices of a node and of the node that it is colocated with can
-  /// be one device. The second key also tells if the latter has copies.
+  /// For the devices of a node and of the node that it is colocated with: set
+  /// if both can be one device. The second key also encodes if the latter node
+  /// has copies.
   DenseMap<std::pair<uint32_t, uint32_t>, bool> Agree;
   /// By device: the same device in Task; empty if it already has a task.
   DenseMap<uint32_t, std::string> WithTask;
-  /// By node: the node that it is colocated with in the end.
+  /// By node: the last node in its chain of colocations.
   DenseMap<NodeId, NodeId> Root;
   /// Nodes that have to be on one device. GroupDevice maps a leader to the
   /// device.
@@ -225,7 +226,7 @@ bool Placement::mayMove(NodeId N) const {
   return true;
 }
 
-/// Returns the node that \p N is colocated with directly, or \p N.
+/// Returns the node that \p N is directly colocated with, or \p N itself.
 NodeId Placement::next(NodeId N) const {
   const Node &This = G.node(N);
   if (This.Count != Copies::Once || This.Kind != Inserted::No ||
@@ -393,8 +394,8 @@ static bool bringPackedSlices(Graph &G) {
   return !Brought.empty();
 }
 
-/// Returns the device of \p N, or of the node it is colocated with if it has
-/// none.
+/// Returns the device of \p N. If \p N has no device, returns the device of the
+/// node that it is colocated with.
 uint32_t Placement::deviceInTheEnd(NodeId N) const {
   DenseSet<NodeId> Seen;
   while (G.node(N).Device == 0 && Seen.insert(N).second)
@@ -435,8 +436,8 @@ void Placement::placeWithUsers() {
   }
 }
 
-/// Returns the device of \p N, or of the variable that it uses in place, if
-/// that is in another task than replica 0; else 0.
+/// Returns the device of \p N, or of the variable that \p N uses in place, if
+/// the device is in another task than replica 0. Otherwise returns 0.
 uint32_t Placement::serverOf(NodeId N) const {
   if (G.node(N).Count != Copies::Once)
     return 0;
@@ -455,7 +456,7 @@ uint32_t Placement::serverOf(NodeId N) const {
 }
 
 /// Moves a constant that only one server reads, and a node that waits only for
-/// one server, to that server: then no message is sent for it.
+/// one server, to that server. This saves a message between tasks.
 void Placement::placeWithServers() {
   DenseSet<NodeId> Mine(Given.begin(), Given.end());
   auto Move = [&](NodeId N) {
@@ -493,7 +494,7 @@ void Placement::placeWithServers() {
 
 void Placement::placeOnce(NodeId N) {
   const Node &This = G.node(N);
-  // Device 0 is none.
+  // Device 0 means no device.
   if (This.Kind == Inserted::No || This.Kind == Inserted::Mesh) {
     if (This.Kind == Inserted::No)
       giveTask(N);

@@ -3,9 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Decides which replicas draw random numbers. If a sample has a row for each
-// example, every replica draws it for its own rows. Stateful ops have a
-// different seed on each replica anyway. But a stateless op is a function of
-// its seed, and would draw the same numbers on every replica:
+// example, every replica draws the rows of its shard. Stateful ops draw
+// different numbers on each replica anyway. But a stateless op is a function of
+// its seed. The pass adds the replica index to the seed, so that replicas draw
+// different numbers:
 //
 //     d = StatelessRandomUniform*(shape, seed)
 //   →
@@ -21,7 +22,8 @@
 // In a loop of version 1 it stays per-replica: an unreplicated op would not be
 // in the loop's frame.
 //
-// Relies on: lib/infer/types/Types.h, whose rule for random ops asks for both.
+// Relies on: lib/infer/types/Types.h, whose rule for random ops expects both
+// edits.
 //
 //===----------------------------------------------------------------------===//
 

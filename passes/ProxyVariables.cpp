@@ -19,9 +19,9 @@
 // Every op that writes the variable gets a refresh: its initial assignment, a
 // restore, an assignment by the user. The name of the op, and control edges
 // from it, then mean the op and its refresh. For a reference, `step` is an
-// Identity of the op's output. A refresh waits for those reads of the proxy
-// that come before the update in the input. Lookups read rows of the proxy, on
-// the device of the replica.
+// Identity of the op's output. A refresh waits for the reads of the proxy that
+// precede the update in the input. Lookups read rows of the proxy, on the
+// device of the replica.
 //
 // An unreplicated Identity of a read, as in `read_value()`, is a read as well.
 // Reads that wait for another node, such as a read after a write, still read
@@ -30,10 +30,10 @@
 // another handle, or by two unordered updates in one run. A remark names the
 // reason.
 //
-// The file is long because the search for variables that cannot have proxies is
-// as large as the edit.
+// The file is long because it has both the search for variables that can have
+// proxies and the edit.
 //
-// Relies on: variables shared (share-variables).
+// Relies on: shared variables (share-variables).
 //
 //===----------------------------------------------------------------------===//
 
@@ -102,8 +102,8 @@ std::string stateName(const Graph &G, NodeId N) {
       .str();
 }
 
-/// Sorts the uses of the variable. Returns the reason why it cannot have
-/// proxies, or nothing.
+/// Classifies the uses of the variable. Returns the reason why the variable
+/// cannot have proxies, or "".
 std::string ProxyVariables::findUses(Candidate &C) {
   bool IsHandle = G->isOp(C.Var, op::VarHandleOp);
   if (Handles[stateName(*G, C.Var)] > 1)
@@ -154,8 +154,8 @@ std::string ProxyVariables::findUses(Candidate &C) {
   return Why;
 }
 
-/// Finds the values of \p C: reads, and Identities of values, that wait for no
-/// other node. `read_value()` adds an Identity after each read.
+/// Finds the values of \p C: reads without control inputs, and Identities of
+/// them. `read_value()` adds an Identity after each read.
 void ProxyVariables::findValues(Candidate &C) const {
   C.Values = C.Reads;
   for (size_t I = 0; I < C.Values.size(); ++I)
@@ -173,8 +173,8 @@ bool ProxyVariables::isReadByReplicas(NodeId N) const {
       N, [&](Use U) { return G->isData(U) && G->isPerReplica(U.User); });
 }
 
-/// Removes lookups after a write, and lookups whose rows are not sharded: these
-/// still read the variable.
+/// Drops lookups after a write, and lookups whose rows are not sharded, from \p
+/// Found: these lookups still read the variable.
 void ProxyVariables::keepLookups(Module &M, std::vector<Candidate> &Found) {
   std::vector<NodeId> Work;
   for (const Candidate &C : Found)

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every node that depends on the batch or a mirrored variable is per-replica at
-// first, which is always correct but sometimes unnecessary. This pass computes
-// equal values where they are used:
+// At first every node that depends on the batch or a mirrored variable is
+// per-replica. This is always correct but sometimes unnecessary. This pass
+// moves the computation of equal values to their users:
 //
 //   - A per-replica value that is the global one and that only unreplicated ops
 //     read is computed once. Examples are a saved variable, the printed norm of
@@ -16,7 +16,7 @@
 //     r = ReadVariableOp*(w)          r = ReadVariableOp(w/pick)
 //     SaveV2(.., r)              →    SaveV2(.., r)
 //
-// Relies on: replication types; all reductions are in place.
+// Relies on: replication types; the reductions of insert-reductions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -121,10 +121,10 @@ bool RefineCopies::computesOnce(NodeId N) const {
   return !Facts->Types.usesState(N);
 }
 
-/// With \p Data, returns true if only per-replica nodes read \p N. Else returns
-/// true if only per-replica nodes wait for \p N and no node reads it. An
-/// initial value stays one tensor: a feed of it, as by Variable.load, reaches
-/// every copy.
+/// With \p Data, returns true if only per-replica nodes read \p N. Otherwise
+/// returns true if only per-replica nodes wait for \p N and no node reads it.
+/// An initial value stays unreplicated, so that a feed of it (Variable.load)
+/// reaches every copy.
 bool RefineCopies::onlyReplicasUse(NodeId N, bool Data) const {
   bool Any = false;
   bool Other = G->anyUse(N, [&](Use U) {
@@ -149,8 +149,8 @@ bool RefineCopies::onlyReplicasTake(NodeId N) const {
   return Any && !Other;
 }
 
-/// Returns true if \p N has outputs, each as small as a constant that is
-/// copied.
+/// Returns true if \p N has outputs and each is small enough to be copied, like
+/// a constant.
 bool RefineCopies::isSmall(NodeId N) const {
   unsigned NumOutputs = Facts->Dims.numOutputs(N);
   for (unsigned Port = 0; Port < NumOutputs; ++Port) {
@@ -163,8 +163,8 @@ bool RefineCopies::isSmall(NodeId N) const {
   return NumOutputs != 0;
 }
 
-/// Returns the unreplicated nodes with small values that follow from constants
-/// alone.
+/// Finds the unreplicated nodes with small values that depend only on
+/// constants.
 std::vector<bool> RefineCopies::findConstant(const LoopInfo *Loops) const {
   std::vector<bool> Result(G->size());
   for (NodeId N : Facts->Order) {
@@ -222,7 +222,7 @@ PassResult RefineCopies::run(Module &M, DiagnosticEngine &) {
                     [&](Endpoint E) { return G->isPerReplica(E.Node); }))
       Set(N, Copies::PerReplica);
   }
-  // Only nodes with global values changed: their types are the same.
+  // Only nodes with global values changed, so all types stay the same.
   keepFacts(M);
   return Changed ? PassResult::Changed : PassResult::Unchanged;
 }

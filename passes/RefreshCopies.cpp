@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A Saver that is built after the graph was imported knows only the variables
-// that collections declare, so it restores only the primary of a mirrored
-// variable. This pass adds an op that refreshes the copies, and makes the local
-// init op of a session run it after a checkpoint was restored:
+// A Saver that is built after the import knows only the variables that
+// collections declare. So it restores only the primary of a mirrored variable.
+// This pass adds an op that refreshes the copies. The local init op, which a
+// session runs after a restore, runs this op:
 //
 //     w = VarHandleOp*()            graft/refresh_copies/w/value =
 //     w/Read = ReadVariableOp*(w)       _FromReplicas(w/Read) combine=pick
@@ -18,13 +18,14 @@
 // The collection `local_init_op` then names graft/local_init_op. That also runs
 // the op that the collection named before or, if it was empty, the ops that
 // TensorFlow would have run: the initializers of local variables and tables.
-// The proxies of a shared variable are refreshed likewise.
+// The op also refreshes the proxies of shared variables.
 //
-// Copies of local variables are left alone: local init writes them all. So are
-// those of sync-on-read variables, whose primary is only a part of the value. A
-// bare GraphDef declares no variables, and a Saver cannot be built from it.
+// Copies of local variables are left alone, because local init writes them all.
+// Copies of sync-on-read variables are left alone, because the primary is only
+// a part of the value. A bare GraphDef declares no variables, and no Saver can
+// be built from it.
 //
-// Relies on: variables decided.
+// Relies on: the policies of all variables.
 //
 //===----------------------------------------------------------------------===//
 
@@ -65,8 +66,8 @@ private:
 
 constexpr StringLiteral RefreshName = "graft/refresh_copies";
 
-/// Returns a read of \p Var that waits for no other node: the declared snapshot
-/// if it is one.
+/// Returns a read of \p Var without control inputs. Prefers the declared
+/// snapshot.
 Endpoint RefreshCopies::findRead(NodeId Var, StringRef Snapshot) const {
   bool IsHandle = G->isOp(Var, op::VarHandleOp);
   // Unreplicated nodes read the primary through a take-first merge.
@@ -122,7 +123,7 @@ NodeId RefreshCopies::group(StringRef Name, ArrayRef<Endpoint> Waits) {
 
 void RefreshCopies::addToLocalInit(Module &M, NodeId All) {
   std::optional<SmallVector<NodeId, 8>> Runs = localInit(M);
-  // If there are several, TensorFlow asks the user to choose.
+  // If the collection names several ops, the user must choose one.
   if (!Runs)
     return addLocalInit(M, All);
   SmallVector<Endpoint, 8> Waits;

@@ -13,12 +13,12 @@
 // Feeds are placeholders, and tensors that the step reads from queues and
 // iterators. These ops stay unreplicated: one read returns the global batch.
 // The pass splits the feeds named with --feed. Otherwise it splits feeds whose
-// axis 0 is unknown or the same dimension as a split feed's. If all feeds that
-// train are static, it splits those that spread most work. All replicas read
-// the other feeds whole. A tensor that is named with --feed and depends on the
-// batch is merged first, so that a feed of it is the global value. If the batch
-// size is static, it becomes the size of a shard in shape constants, and data
-// constants of that length are split.
+// axis 0 has an unknown size or the size of a split feed. If all feeds of the
+// training step have static sizes, it splits the feeds that distribute the most
+// work. All replicas read the other feeds whole. A tensor that --feed names and
+// that depends on the batch is merged first, so that a fed value is the global
+// value. If the batch size is static, it becomes the size of a shard in shape
+// constants, and data constants of that length are split.
 //
 // With batch=per-replica, every replica reads its own batch from the queue or
 // iterator, see lib/infer/batch/OwnBatch.h.
@@ -133,7 +133,8 @@ bool Replicate::refuseDistributed() {
                              .str());
       return false;
     }
-    // Variables on several devices of a kind are copies, or parts of a model.
+    // Variables on several devices of one kind are copies or the parts of a
+    // model.
     if (Role == Variable && This.Device != 0) {
       auto [Kind, Index] = G->device(N).rsplit(':');
       unsigned I = 0;
@@ -154,8 +155,9 @@ bool Replicate::refuseDistributed() {
   return true;
 }
 
-/// Returns an op that uses the handle \p N, directly or through Identities, and
-/// prefers a read or update of a variable. Returns NoNode if no op uses it.
+/// Returns an op that uses the handle \p N, directly or through Identities.
+/// Prefers a read or an update of a variable. Returns NoNode if no op uses the
+/// handle.
 static NodeId takerOf(const Graph &G, NodeId N) {
   NodeId Found = NoNode;
   SmallVector<NodeId, 4> Work{N};
@@ -176,9 +178,8 @@ static NodeId takerOf(const Graph &G, NodeId N) {
   return Found;
 }
 
-/// Refuses handles that are fed. No session can feed the handle of a variable,
-/// and nothing in the graph would show that its readers and writers use one
-/// variable.
+/// Refuses feeds that are handles of variables. No session can feed a handle,
+/// and the graph would not show that its readers and writers use one variable.
 bool Replicate::refuseHandles() {
   NodeId First = NoNode;
   unsigned More = 0;
@@ -427,8 +428,8 @@ void Replicate::splitFeeds() {
   append_range(Feeds, Laid);
 }
 
-/// Merges named tensors that depend on the batch, which replicas compute: the
-/// name goes to the rows of all replicas, which are split again.
+/// Merges each tensor that --feed names and replicas compute. The merged rows
+/// of all replicas get the name and are split again.
 ///
 ///     h = Tanh(x/split)               replica/h = Tanh*(x/split)
 ///     h/split = _ToReplicas(h)   →    h = _FromReplicas(replica/h) concat

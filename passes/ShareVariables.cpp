@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Shares one variable among all replicas. The variable and its updates are
-// unreplicated, on the device of replica 0 unless the input names a device, and
-// every replica reads the variable there.
+// unreplicated, and every replica reads the variable. The device is that of
+// replica 0 unless the input names one.
 //
 //     w = VariableV2()                w = VariableV2() @/device:CPU:0
 //     g = MatMul*(x/split, dy)    →   g = MatMul*(x/split, dy)
@@ -12,8 +12,8 @@
 //                                         @/device:CPU:0
 //
 // The update reads the global gradient: merge-fetches inserts the sum. An op of
-// a replica that uses the variable in place (a lookup of rows) runs where the
-// variable is, as TensorFlow would place it in any case.
+// a replica that uses the variable in place (a lookup of rows) runs on the
+// device of the variable, where TensorFlow would place it anyway.
 //
 // A variable with the policy `host` is on the host, where XLA does not compile
 // it. Each replica caches the value of a read, so that all replicas use one
@@ -23,8 +23,9 @@
 //     y = MatMul*(x/split, r)    →    w/Read/Identity = Identity*(r)
 //                                     y = MatMul*(x/split, w/Read/Identity)
 //
-// A variable whose synchronizer names a destination is placed there, on any
-// device of any task, with its slots and the nodes that use it in place.
+// A destination in the synchronizer of a variable may be any device of any
+// task. The variable is placed there, with its slots and the nodes that use it
+// in place.
 //
 //     w = VarHandleOp() _graft_synchronizer=     w = VarHandleOp()
 //         "ps,destination=/device:CPU:1"      →      @/device:CPU:1
@@ -35,8 +36,8 @@
 // Colocation with a node on another device is dropped: no value depends on it,
 // and TensorFlow would refuse the graph.
 //
-// Relies on: policies (assign-strategy); replicate left the updates of
-// unreplicated variables unreplicated.
+// Relies on: policies (assign-strategy), and on unreplicated updates of
+// unreplicated variables (replicate).
 //
 //===----------------------------------------------------------------------===//
 
@@ -95,7 +96,7 @@ static std::string hostOf(StringRef Device) {
   return Host.str();
 }
 
-/// Makes replicas read \p Read from a device copy of their own.
+/// Gives each replica its own device copy of \p Read.
 void ShareVariables::cache(NodeId Var, Endpoint Read) {
   SmallVector<Use, 8> Readers;
   for (Use U : G->uses(Read.Node))

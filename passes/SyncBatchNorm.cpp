@@ -18,8 +18,8 @@
 //     y = FusedBatchNorm*(x, s, o, m, v)
 //     m' = m, v' = v * n/(n-1)
 //
-// how=sync: the op and its gradient read them too, as in inference. This
-// computes the step of a single device.
+// how=sync: the op and its gradient read these statistics too, as in inference.
+// This computes the single-device step.
 //
 //     dx, ds, do = FusedBatchNormGrad*(dy, x, s, r1, r2) training
 //   →
@@ -36,8 +36,8 @@
 //
 // The file is long because statistics and gradient are written out op by op.
 //
-// Relies on: lib/infer/types/Types.h, which says which nodes have local
-// statistics; lib/certify/forms/BatchNormCheck.h certifies the result.
+// Relies on: lib/infer/types/Types.h, which finds the nodes with local
+// statistics. lib/certify/forms/BatchNormCheck.h certifies the result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -215,8 +215,8 @@ void SyncBatchNorm::infer(NodeId Node) {
 }
 
 /// Drops `_output_shapes` of the reserve spaces of \p Node, and of values that
-/// depend on them. Their shapes changed, and TensorFlow checks these when it
-/// imports a graph.
+/// depend on them. These shapes changed, and TensorFlow checks `_output_shapes`
+/// at import.
 void SyncBatchNorm::forgetShapes(NodeId Node) {
   SmallVector<NodeId, 8> Work{Node};
   DenseSet<NodeId> Seen{Node};
@@ -248,7 +248,7 @@ void SyncBatchNorm::correctGradient(NodeId Gradient) {
     return add(Suffix, op::Transpose, {Of, By}, Attrs);
   };
   Endpoint D{N, 0};
-  // In inference TensorFlow has this gradient with channels last only.
+  // TensorFlow has the gradient in inference only with channels last.
   if (Axes[1] != 1) {
     SmallVector<int64_t, 5> Last(Axes.begin(), Axes.end()), Back = Last;
     Last.push_back(1);
@@ -264,7 +264,7 @@ void SyncBatchNorm::correctGradient(NodeId Gradient) {
   Endpoint Sum = arithmetic("shifted", op::AddV2, {Variance, Small});
   Endpoint Factor = arithmetic("factor", op::Mul,
                                {Scale, arithmetic("rsqrt", op::Rsqrt, Sum)});
-  // An update of the scales in place comes after this gradient.
+  // In-place updates of the scales wait for this gradient, and so for Factor.
   G->addControlInput(N, Factor.Node);
   auto Part = [&](StringRef Suffix, uint32_t Port) {
     Endpoint Mean =

@@ -21,8 +21,8 @@
 // A replicated program needs no such options: its step is the computation
 // (lib/lower/tpu/TpuProgram.h), and this pass is its lowering.
 //
-// The file is long because it has an option for each argument of tpu.replicate,
-// which are read and checked here.
+// The file is long because it reads and checks an option for each argument of
+// tpu.replicate.
 //
 // Relies on: nothing, or on a finished program.
 //
@@ -91,7 +91,7 @@ private:
   Graph *G = nullptr;
   DiagnosticEngine *Diags = nullptr;
   TpuComputation C;
-  bool IsProgram = false; ///< Set if a replicated program has the members.
+  bool IsProgram = false; ///< Set if the input is a replicated program.
   std::map<std::pair<NodeId, uint32_t>, int> Feeds; ///< Axis, or Copy.
   std::vector<std::pair<Endpoint, int>> Splits;     ///< Inputs, and the axis.
   std::unique_ptr<DimAnalysis> Dims;
@@ -194,7 +194,7 @@ bool TpuReplicate::readInput(StringRef Text) {
   int Axis = Feed == Feeds.end() ? 0 : Feed->second;
   if (Axis != Copy)
     Splits.push_back({*E, Axis});
-  // Split inputs only after all options were checked.
+  // Inputs are split only after all options were checked.
   I.Values.assign(C.Replicas, *E);
   C.Inputs.push_back(std::move(I));
   return true;
@@ -261,9 +261,8 @@ const DimAnalysis &TpuReplicate::dims() {
   return *Dims;
 }
 
-/// Reads how each output is combined outside. Without `combine` a scalar is
-/// combined as a mean and any other output as rows, which is usual but not
-/// proved.
+/// Reads how each output is combined outside. Without `combine`, scalars are
+/// averaged and other outputs are concatenated, which is usual but not proved.
 bool TpuReplicate::readCombine(bool IsChosen) {
   ArrayRef<std::string> Rules = *Options.Combine;
   if (IsChosen && Rules.size() != C.Outputs.size())
@@ -272,7 +271,7 @@ bool TpuReplicate::readCombine(bool IsChosen) {
   for (size_t I = 0; I < C.Outputs.size(); ++I) {
     auto &[E, How] = C.Outputs[I];
     if (!IsChosen) {
-      // An output that is no member has its value outside of the computation.
+      // The value of an output that is no member is outside of the computation.
       if (C.Replicas == 1 ||
           !std::binary_search(C.Members.begin(), C.Members.end(), E.Node))
         continue;
@@ -303,8 +302,9 @@ bool TpuReplicate::readCombine(bool IsChosen) {
   return true;
 }
 
-/// Warns about a split of a static size. Constants may still be the size of the
-/// whole batch, where TensorFlow would have traced the size of a shard.
+/// Warns about a split of an axis with a static size. Constants may still hold
+/// the size of the whole batch, where TensorFlow would have traced the size of
+/// a shard.
 void TpuReplicate::warnStatic() {
   for (auto [E, Axis] : Splits) {
     auto Shape = dims().shape(E);
@@ -344,7 +344,7 @@ bool TpuReplicate::readSums() {
   return true;
 }
 
-/// Finds the members of the computation, up to what it captures.
+/// Finds the members of the computation, up to its inputs and captures.
 bool TpuReplicate::findMembers() {
   TpuMemberOptions Rules;
   for (StringRef Text : *Options.Captures) {

@@ -2,9 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The only entry point of the certificate. It finds out what kind of output it
-// is given: a program or a lowered graph, with or without partitioned
-// variables.
+// The only entry point of the certificate. It accepts a program or a lowered
+// graph, with or without partitioned variables.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +20,8 @@ namespace graft::certify {
 
 /// The claim about an output that is checked.
 enum class Claim : uint8_t {
-  Step, ///< It computes the single-device step.
-  Parts ///< It is the input, except for partitioned variables.
+  Step, ///< The output computes the single-device step.
+  Parts ///< The output is the input with partitioned variables.
 };
 
 /// Checks that the claim \p What holds for \p Output and \p Input, a graph as
@@ -34,9 +33,9 @@ bool check(Module &Input, const Graph &Output, DiagnosticEngine &Diags,
 
 /// Names from the collections of an input.
 struct Declared {
-  llvm::StringSet<> Local;   ///< Local variables: each worker has its own.
+  llvm::StringSet<> Local;   ///< Variables of which each worker has a copy.
   llvm::StringSet<> Trained; ///< Trained variables.
-  llvm::StringSet<> Runs; ///< Nodes that are run, besides those without users.
+  llvm::StringSet<> Runs; ///< Nodes that callers run although they have users.
 };
 
 /// Checks the files of all workers, in any order. Together they must compute
@@ -48,14 +47,15 @@ bool check(Module &Input, llvm::ArrayRef<const Graph *> Outputs,
 
 /// Returns true if \p Output is the file of an asynchronous worker.
 bool isByItself(const Graph &Output);
-/// Returns the steps that its worker may be ahead of the slowest; 0: no bound.
+/// Returns the number of steps that the worker of the file \p Output may be
+/// ahead of the slowest worker; 0: no bound.
 int64_t mayBeAhead(const Graph &Output);
 
 /// Checks a graph in memory against a snapshot of its input.
 ///
-/// A snapshot from before the first edit is as good as reading the file again:
-/// reading is a function of the bytes, no pass ran in between, and the memory
-/// that the snapshot points to is never written again.
+/// A snapshot from before the first edit equals the file, read again: no pass
+/// ran in between, and the memory that the snapshot points to is never written
+/// again.
 bool check(const InputGraph &Input, const Graph &Output,
            DiagnosticEngine &Diags, Claim What = Claim::Step);
 

@@ -10,8 +10,8 @@ using namespace llvm;
 
 namespace graft {
 
-/// Strategies that choose only the form of the output. The default strategy
-/// chooses the policies of the variables.
+/// Strategies that choose only the form of the output. With them, the default
+/// strategy chooses the policies of variables.
 static constexpr std::pair<StringLiteral, Lowering> Forms[] = {
     {"tpu", Lowering::Tpu}, {"ipu-multi-worker", Lowering::Workers}};
 
@@ -62,7 +62,7 @@ std::vector<std::string> StrategyOptions::devices(bool OnGpus) const {
 static ReplicateOptions replicateOptions(const StrategyOptions &O,
                                          bool OnGpus) {
   ReplicateOptions R = O.Replicate;
-  // Each worker prepares its shard of the feed, and its defaults, itself.
+  // Each worker prepares its shard of the feed and its default values itself.
   if (O.To != Lowering::Replicas || O.BetweenGraphs)
     R.Prepared = false;
   if (O.To == Lowering::Workers || O.BetweenGraphs)
@@ -131,8 +131,8 @@ Pipeline buildPipeline(const StrategyOptions &O, bool OnGpus) {
   if (!IsTpu && (!O.Builder || O.Assign.Compressor.isGiven()))
     P.add(createCompressReductionsPass());
   FuseReductionsOptions Fuse = O.Fuse;
-  // Between processes each message has a cost, and sending a large tensor costs
-  // more than copying it into a bucket.
+  // Each message between processes has a latency, and sending a large tensor
+  // costs more than copying it into a bucket.
   if ((Workers || (O.BetweenGraphs && !O.Async)) && !Fuse.BucketBytes.isGiven())
     Fuse.BucketBytes = WorkerBucketBytes;
   if (!IsTpu &&
@@ -143,8 +143,8 @@ Pipeline buildPipeline(const StrategyOptions &O, bool OnGpus) {
   InsertCollectivesOptions Collectives = O.Collectives;
   if (Workers)
     Collectives.How = ReductionKind::Workers;
-  // The input chose these GPUs, so the machine may lack them. Then all replicas
-  // share one device, on which members of a collective would wait forever.
+  // The input chose these GPUs, so the machine may lack them. All replicas then
+  // share one device, where members of a collective would wait forever.
   else if (!Collectives.How.isGiven() && O.InputChoosesDevices && OnGpus)
     Collectives.How = ReductionKind::Add;
   if (!IsTpu)

@@ -33,8 +33,8 @@ struct StrategyOptions {
 
   unsigned Replicas = 0;  ///< Per task; 0: see Replicate.Devices.
   std::string DeviceType; ///< Empty: see InputChoosesDevices.
-  /// Replicas are on GPUs if the input names one, else on CPUs. False: they are
-  /// on the default devices of `replicate`.
+  /// If true, replicas are on GPUs if the input names a GPU, else on CPUs. If
+  /// false, replicas are on the default devices of `replicate`.
   bool InputChoosesDevices = false;
   std::vector<std::string> Tasks; ///< Empty: tasks have no names.
   bool BetweenGraphs = false;     ///< Write a graph for each of Tasks.

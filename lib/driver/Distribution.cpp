@@ -42,8 +42,7 @@ Error checkWord(StringRef Flag, StringRef Value,
       didYouMean(Value, Known, "; give one of " + join(Known, ", ")));
 }
 
-// A function constructs the category in time if other files create their flags
-// before this file does.
+// A function, so that the category exists before the flags of other files.
 cl::OptionCategory &distributionCategory() {
   static cl::OptionCategory Category("Distribution");
   return Category;
@@ -160,7 +159,7 @@ Flag CheckCopies("check-copies", cl::cat(Distribution),
 OptionFlag NoGradientSlots(&InsertReductionsOptions::NoGradientSlots,
                            cl::Hidden);
 
-/// The flags that say how a step is distributed, in alphabetical order.
+/// Returns the flags that set the distribution of a step, sorted by name.
 std::vector<const cl::Option *> distributionFlags() {
   std::vector<const cl::Option *> Flags;
   for (const auto &[Name, Flag] : cl::getRegisteredOptions())
@@ -212,7 +211,7 @@ Error checkGrad(StringRef Value) {
 
 constexpr unsigned MaxReplicas = 65536;
 
-/// Returns \p E if it is about the contents of a file, else a usage error.
+/// Returns \p E if it reports the contents of a file, else a usage error.
 Error ofFile(StringRef Flag, Error E) {
   return E.isA<SideFileError>()
              ? std::move(E)
@@ -254,7 +253,7 @@ Error placeOnResources(StrategyOptions &S) {
 }
 
 Error checkDeviceType(StrategyOptions &S) {
-  // The computation of a TPU has reductions of its own.
+  // A TPU computation reduces gradients by itself.
   if (S.To == Lowering::Tpu) {
     S.DeviceType = "TPU";
     std::string Flag =
@@ -398,7 +397,7 @@ Error checkMode(StrategyOptions &S, StringRef Output) {
   return Error::success();
 }
 
-/// Sets the tasks of ipu-multi-worker: those of --cluster, or numbered workers.
+/// Sets the tasks of ipu-multi-worker from --cluster, or to numbered workers.
 Error chooseWorkers(StrategyOptions &S, std::vector<std::string> &Tasks) {
   if (given(Cluster)) {
     if (given(Workers) || given(Worker))
@@ -437,7 +436,7 @@ Error chooseWorkers(StrategyOptions &S, std::vector<std::string> &Tasks) {
 
 /// Places one replica on each worker of ipu-multi-worker, which is a task.
 Error checkWorkers(StrategyOptions &S, const OtherOptions &Other) {
-  // No replicated program is left to show, and a file has only part of a step.
+  // The replicated program is gone, and a file has only a part of the step.
   std::string Flag =
       firstGiven({Replicas, Devices, Resources, Reduction, CheckCopies},
                  Other.EmitsTypes ? "--emit=types"
@@ -528,7 +527,7 @@ Expected<StrategyOptions> checkStrategy(const OtherOptions &Other) {
   return S;
 }
 
-/// Parses --passes and gives its passes the values of --replicas and --feed.
+/// Parses --passes and sets the values of --replicas and --feed in its passes.
 Expected<Pipeline> completePipeline(const PassRegistry &Registry,
                                     StringRef Passes) {
   Expected<Pipeline> P = Pipeline::parse(Passes, Registry);
@@ -653,7 +652,7 @@ Error moveAccelerators(StrategyOptions &S, const InputDevices &Input) {
         ", and not all of these are devices of replicas; map each to one, "
         "with --device-map=" +
         Input.Accelerators.front() + "=" + Here.front() + " and so on");
-  // A TPU runs nothing but its own computation.
+  // A TPU runs only its computation.
   std::string To =
       S.To == Lowering::Tpu ? std::string("/device:CPU:0") : Here.front();
   S.Devices.Map.add(Input.Accelerators.front() + "=" + To);

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The flags that say how a step is distributed, and helpers for other flags.
+// The flags that set the distribution of a step, and helpers for other flags.
 //
 //===----------------------------------------------------------------------===//
 
@@ -65,20 +65,20 @@ struct ChosenPasses {
 llvm::Expected<ChosenPasses> choosePasses(const PassRegistry &Registry,
                                           const OtherOptions &Other);
 
-/// Moves the nodes that \p Input places on its one accelerator to the device of
-/// replica 0, unless a replica has that accelerator. Returns an error if there
-/// are several accelerators and --device-map is not given.
+/// Moves the nodes on the only accelerator of \p Input to the device of replica
+/// 0, unless a replica is on that accelerator. Returns an error if there are
+/// several accelerators and --device-map is not given.
 llvm::Error moveAccelerators(StrategyOptions &S, const InputDevices &Input);
 
-/// Returns \p S adapted to the functions of a SavedModel, whose variables are
-/// owned by their caller, or an error if \p S does not allow that.
+/// Returns \p S adapted to the functions of a SavedModel, or an error if \p S
+/// cannot be adapted. The caller of a function owns its variables.
 llvm::Expected<StrategyOptions> chooseForFunctions(StrategyOptions S);
 
-/// Returns an error unless \p S shares all variables, as --capture needs: no
-/// initializer would ever assign copies of captured variables.
+/// Returns an error unless \p S shares all variables, as --capture requires: no
+/// initializer assigns copies of captured variables.
 llvm::Error checkCaptures(const StrategyOptions &S);
 
-/// Returns true if the flags say on which machines the replicas are.
+/// Returns true if the flags name the machines of the replicas.
 bool namesMachines();
 
 /// Returns a UsageError.

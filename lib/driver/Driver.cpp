@@ -101,7 +101,7 @@ int runTool(const ToolOptions &O, const PassRegistry &Registry) {
                                   "'" + Name + "' has the line '" +
                                       SplitMarker +
                                       "': give --split-input-file"));
-  // The program ends now: destroying the graph first would only cost time.
+  // The program ends now, so destroying the graph would only cost time.
   auto Whole = std::make_unique<Run>(O, std::move(*Buffer));
   int Status = Whole->run(nullptr);
   BuryPointer(std::move(Whole));

@@ -2,11 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The body of a function is a graph. A separate Run reads, rewrites, certifies
-// and writes this graph in memory, and the result replaces the body. The
-// variables of a body are arguments: the caller owns them. All replicas share
-// these variables, as with --strategy=ps, so TensorFlow tracks, saves and
-// restores the same objects as before.
+// A function body is a graph. A separate Run reads, rewrites, certifies and
+// writes this graph in memory, and the result replaces the body. The variables
+// of a body are arguments: the caller owns them. All replicas share these
+// variables, as with --strategy=ps, so TensorFlow tracks, saves and restores
+// the same objects as before.
 //
 //===----------------------------------------------------------------------===//
 
@@ -230,7 +230,7 @@ Error FunctionRuns::run(const SavedFunction &F) {
   return functionOf(Def, *Graph, Library, Text).moveInto(Bodies[F.Name]);
 }
 
-/// Says which functions are distributed and which are not.
+/// Reports which functions are distributed and which are not.
 void FunctionRuns::say() {
   sort(Left);
   Left.erase(llvm::unique(Left), Left.end());

@@ -212,7 +212,7 @@ Flag SplitInput(
 //===----------------------------------------------------------------------===//
 
 Error checkPass(StringRef Flag, StringRef Name, const PassRegistry &Registry) {
-  // Passes for tests are accepted too, but not suggested.
+  // Hidden passes for tests are accepted but not suggested.
   if (Registry.find(Name))
     return Error::success();
   return checkWord(Flag, Name, Registry.names(), "pass");

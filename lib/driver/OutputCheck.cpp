@@ -112,7 +112,7 @@ Error checkMessage(const Module &M, std::unique_ptr<MemoryBuffer> Bytes,
   bool Good =
       verifyModule(*Written, Diags, &M) && verifyImport(*Written, Diags);
   // Runs the certificate again, on the written file instead of the program. An
-  // output that was not lowered may have only a part of the step: a worker's.
+  // output that was not lowered may have only the part of one worker.
   const Graph &Out = Written->graph();
   if (Good && !M.OnlyFunctions &&
       (M.Lowered || (M.graph().modified() && readMesh(Out).Node == NoNode))) {

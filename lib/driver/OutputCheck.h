@@ -23,13 +23,13 @@ llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
 openWritten(llvm::ArrayRef<std::string> Files, llvm::StringRef Name);
 
 /// Reads the output of \p M before it replaces the file \p Name: \p Files, one
-/// after the other, are the bytes of one message. It must verify and compute
-/// the step of the input.
+/// after the other, are the bytes of one message. The output must verify and
+/// compute the step of the input.
 llvm::Error checkWritten(const Module &M, llvm::ArrayRef<std::string> Files,
                          OutputFormat Format, llvm::StringRef Name,
                          DiagnosticEngine &Diags);
 
-/// The same check for the message \p Bytes.
+/// Checks the message \p Bytes in the same way.
 llvm::Error checkMessage(const Module &M,
                          std::unique_ptr<llvm::MemoryBuffer> Bytes,
                          OutputFormat Format, DiagnosticEngine &Diags);
@@ -37,7 +37,7 @@ llvm::Error checkMessage(const Module &M,
 /// Returns the names that the collections of \p M declare.
 certify::Declared declaredBy(const Module &M);
 
-/// The same check for \p Graphs, the files of all workers.
+/// Checks \p Graphs, the files of all workers, in the same way.
 llvm::Error checkWorkers(const Module &M, llvm::ArrayRef<std::string> Graphs,
                          OutputFormat Format, DiagnosticEngine &Diags);
 

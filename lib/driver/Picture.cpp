@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The replicated program records the replica of each output node and the reason
-// why it was added. So names are not parsed.
+// The replicated program records the replica of each output node and why the
+// node was added. So no name is parsed.
 //
 //===----------------------------------------------------------------------===//
 

@@ -22,9 +22,9 @@ enum class PlanFormat : uint8_t { Table, Yaml, Json };
 /// Returns the format that --plan asks for, if it is given.
 llvm::Expected<std::optional<PlanFormat>> choosePlan(bool HasPasses);
 
-/// Prints the predicted cost of a step with each strategy, for the graph in
-/// \p Input on the machines of \p Strategy. Messages about the input are
-/// errors.
+/// Prints the predicted cost of a step with each strategy, for the graph in \p
+/// Input on the machines of \p Strategy. Returns an error if the input does not
+/// verify.
 llvm::Expected<std::string> printPlan(PlanFormat Format,
                                       const StrategyOptions &Strategy,
                                       llvm::MemoryBufferRef Input,

@@ -42,7 +42,7 @@ void printDiagnostic(raw_ostream &OS, StringRef File, const Diagnostic &D) {
 //===----------------------------------------------------------------------===//
 
 /// Returns the message of \p D without the parts that differ between nodes. If
-/// a warning has notes, they are the reason.
+/// a warning has notes, returns the notes.
 static std::string reasonOf(const Diagnostic &D) {
   std::string Reason = D.Id + "\n" + D.Pass + "\n";
   for (const auto &[Node, Message] : D.Notes)
@@ -106,7 +106,7 @@ struct Row {
 };
 
 /// Returns the message of a remark without the parts that differ between nodes,
-/// so that most nodes share it with others.
+/// so that most nodes share a row.
 Row rowOf(const Diagnostic &D) {
   std::string What;
   for (const auto &[Key, Value] : D.Facts)

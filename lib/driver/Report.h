@@ -31,8 +31,8 @@ void printLines(llvm::StringRef Text);
 int fail(llvm::Error E);
 
 /// Returns the diagnostics of \p Diags. Warnings and errors with the same
-/// reason are merged into the first of them. Its notes name up to three of the
-/// others, or with \p ShowAll all of them.
+/// reason are merged into the first one. The notes name up to three of the
+/// merged diagnostics, or all with \p ShowAll.
 std::vector<Diagnostic> groupAlike(const DiagnosticEngine &Diags, bool ShowAll);
 
 /// Prints the table at the end of --remarks: the variables, the reductions and
@@ -52,7 +52,7 @@ struct Summary {
   Summary &operator+=(const Summary &Other);
 };
 
-/// Returns the line for a terminal that says that \p Output was written.
+/// Returns the line that reports in a terminal that \p Output was written.
 std::string summaryLine(llvm::StringRef Output, const Summary &S,
                         uint64_t Bytes, double Seconds);
 

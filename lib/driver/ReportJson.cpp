@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reports how the input was rewritten. The source is the program, which stays
-// in memory. docs/Report.md describes the fields. SchemaVersion is raised when
-// a field is renamed or changes its meaning.
+// Reports how the input was rewritten, from the program, which stays in memory.
+// docs/Report.md describes the fields. SchemaVersion is raised when a field is
+// renamed or changes its meaning.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,11 +29,11 @@ namespace graft {
 namespace {
 
 constexpr int SchemaVersion = 1;
-/// The maximum number of lines of a chain that explains a type.
+/// The maximum number of lines of an explanation of a type.
 constexpr unsigned MostLines = 20;
 /// The maximum depth of counted scopes, because a name may have many slashes.
 constexpr size_t DepthLimit = 8;
-/// The maximum number of nodes for which the report lists all nodes.
+/// The maximum size of a graph whose nodes the report lists.
 constexpr uint64_t MostNodes = 50000;
 /// The index of a node that is in no scope.
 constexpr int NoScope = -1;

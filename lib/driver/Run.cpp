@@ -117,8 +117,8 @@ bool Run::load() {
   IsFolder = writesFolder(Format);
   if (!mayWrite(O.Output, M.Files))
     return false;
-  // A graph that a runtime dumped has names that cannot be imported, only
-  // shown.
+  // A graph that a runtime dumped has names that TensorFlow cannot import. Such
+  // a graph can only be shown.
   bool OnlyShown = O.Passes.empty() && (O.Format == OutputFormat::Summary ||
                                         O.Format == OutputFormat::Dot);
   if (!verifyModule(M, Diags, /*Original=*/nullptr, OnlyShown) ||
@@ -131,7 +131,7 @@ bool Run::load() {
   return true;
 }
 
-/// Prints the chosen device type, so that the user can check it. This is not a
+/// Prints the chosen device type, so that the user can check it. The line is no
 /// diagnostic, because --strict must not turn it into an error.
 void Run::sayDevices(bool OnGpus) {
   Diagnostic D;
@@ -180,7 +180,7 @@ bool Run::transform(const std::string *Text) {
     return false;
   }
   Manager.add(std::move(*Passes));
-  // Timing and printing need every pass at its place.
+  // Timing and printing require that every pass runs in its place.
   Late = Text == nullptr && !betweenGraphs() && O.Write.Threads > 1 &&
          O.Output != "-" && !O.Show.VerifyEach && !O.Show.TimePasses &&
          !O.Show.Statistics && !O.Show.prints() &&
@@ -209,7 +209,7 @@ bool Run::transform(const std::string *Text) {
   return verifyModule(M, Diags);
 }
 
-/// Explains types. The program is still in memory: lowering only writes it.
+/// Explains types. The program is still in memory after lowering.
 bool Run::explain() {
   const Graph &G = M.graph();
   if (O.Explain.empty())
@@ -249,7 +249,7 @@ bool Run::explain() {
   return Good;
 }
 
-/// Lists the types of the program. A lowered graph would have none.
+/// Lists the types of the program, because a lowered graph has none.
 bool Run::listTypes() {
   if (O.Format != OutputFormat::Types)
     return true;
@@ -346,8 +346,8 @@ Error Run::checkWithOthers(ArrayRef<std::string> Files, OutputFormat Format) {
   return checkWorkers(M, Texts, Format, Diags);
 }
 
-/// Returns true if the output is read again and checked. For a small graph this
-/// takes only milliseconds.
+/// Returns true if the output must be read again and checked. This takes only
+/// milliseconds for a small graph.
 bool Run::verifiesOutput() const {
   static constexpr size_t MaxSmall = size_t(1) << 20;
   size_t Size = 0;
@@ -400,8 +400,8 @@ void Run::write(std::string *Text) {
       report(std::move(E), Diags);
     return;
   }
-  // The certificate and the verifier look at the program while it is written
-  // to a temporary file, which replaces the output only if they agree.
+  // The certificate and the verifier check the program while it is written to a
+  // temporary file. This file replaces the output only if both succeed.
   DiagnosticEngine LateDiags;
   LateDiags.configureLike(Diags);
   if (Late)
@@ -409,7 +409,8 @@ void Run::write(std::string *Text) {
       if (Manager.runLate(M, LateDiags))
         verifyModule(M, LateDiags);
     };
-  // Other files of the folder. A fingerprint is valid only for equal bytes.
+  // Copies the other files of the folder. A fingerprint is valid only for equal
+  // bytes.
   OutputFolder Folder;
   std::string GraphFile =
       Format == OutputFormat::Text ? "saved_model.pbtxt" : "saved_model.pb";
@@ -475,9 +476,9 @@ void Run::write(std::string *Text) {
     report(std::move(E), Diags);
 }
 
-/// Writes the side files, the Make rule and the reports. \p First is the first
-/// file of an output of several files. This is done once and before the output
-/// is replaced: if it fails, the output stays as it was.
+/// Writes the side files, the Make rule and the reports, once and before the
+/// output is replaced: if a write fails, the output stays as it was. \p First
+/// is the first file of an output of several files.
 Error Run::writeBeside(StringRef First, const DiagnosticEngine &All) {
   if (Error E = writeSideFiles())
     return E;
@@ -574,9 +575,9 @@ void Run::process(std::string *Text) {
     Manager.report(O.Show);
 }
 
-/// Returns the diagnostic because of which the step is computed once instead of
+/// Returns the diagnostic that makes the step computed once instead of
 /// distributed. Returns null if the step must not be computed once, for example
-/// because the user has to correct an option.
+/// because the user must correct an option.
 const Diagnostic *Run::whyOnce() const {
   if (!O.Passes.Strategy || O.Strict || O.VerifyDiagnostics ||
       !Diags.hasErrors())
@@ -613,7 +614,7 @@ Expected<std::unique_ptr<MemoryBuffer>> Run::openAgain() const {
                              MemoryBuffer::getMemBufferCopy(Bytes, File));
 }
 
-/// Forgets the first attempt and says why the step is computed once.
+/// Discards the first attempt and reports why the step is computed once.
 void Run::restart(const Diagnostic &Why) {
   Diagnostic Said = Why;
   Diags.clear();
@@ -671,7 +672,7 @@ Summary Run::summary() const {
   return S;
 }
 
-/// Prints a line in a terminal, where a user waits.
+/// Prints the summary line if a user waits at a terminal.
 void Run::saySuccess() const {
   if (O.Quiet || O.IsFunction || O.VerifyDiagnostics || O.Output == "-" ||
       O.Format == OutputFormat::None || Diags.hasErrors() ||

@@ -38,7 +38,7 @@ public:
   /// if several inputs go into one output. Returns the exit status of the
   /// program.
   int run(std::string *Text);
-  /// The same, but prints no messages: finish() does.
+  /// Runs like run(), but leaves printing of messages to finish().
   void work(std::string *Text);
   const DiagnosticEngine &diagnostics() const { return Diags; }
   /// Returns the counts of this run and of the functions.
@@ -100,7 +100,7 @@ private:
   bool BadUsage = false;           ///< The command line is at fault.
   bool IsFolder = false;           ///< The output is a folder.
   std::vector<std::string> Copied; ///< Files of the input's folder.
-  /// Set if the step is computed once, because the split step was not proved.
+  /// Set if the step is computed once, because its distribution was not proved.
   bool Once = false;
   bool Late = false; ///< Checks run while the output is written.
   DiagnosticEngine::Locator Locate;

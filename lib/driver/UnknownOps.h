@@ -13,9 +13,9 @@
 namespace graft {
 
 /// Warns about each op of \p M and its functions that TensorFlow does not have.
-/// A program must load a library with such an op to run the graph. Ops in
-/// \p Custom cause no warning, nor do ops of the TensorFlow version that wrote
-/// the MetaGraphDef.
+/// A program must load a library with such an op to run the graph. Ops in \p
+/// Custom and ops of the TensorFlow version that wrote the MetaGraphDef cause
+/// no warning.
 void warnOfUnknownOps(const Module &M, llvm::ArrayRef<std::string> Custom,
                       DiagnosticEngine &Diags);
 

@@ -28,7 +28,7 @@ struct Expectation {
   bool Met = false;
 };
 
-/// A message that was produced; a note is a message of its own.
+/// A message that was produced. A note is a separate message.
 struct Message {
   Severity Level;
   unsigned Line;

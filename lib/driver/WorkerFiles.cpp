@@ -58,8 +58,8 @@ static std::vector<std::string> refreshesOf(const Graph &G) {
   return Names;
 }
 
-/// Returns the pass that makes the graph of one worker from the proved graph;
-/// \p Cut is for any worker.
+/// Returns the pass that makes the graph of one worker from the proved graph.
+/// \p Cut has the options for any worker.
 static std::unique_ptr<Pass> lowering(const StrategyOptions &S,
                                       CutWorkersOptions Cut, unsigned Worker) {
   Cut.Worker = Worker;

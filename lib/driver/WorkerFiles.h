@@ -25,8 +25,9 @@ std::string workerPath(llvm::StringRef Output, unsigned Worker);
 void sayAsync(const StrategyOptions &S, DiagnosticEngine &Diags);
 
 /// Cuts the lowered graph of \p M, which is for all workers, into a graph for
-/// each worker. Writes the graphs that \p S asks for: all files or none. With
-/// \p Verify, all graphs together must compute the step of the input.
+/// each worker. Writes all graphs that \p S selects, or none of them after an
+/// error. With \p Verify, all graphs together must compute the step of the
+/// input.
 llvm::Error writeWorkerFiles(const Module &M, const StrategyOptions &S,
                              llvm::StringRef Output,
                              const WriteOptions &Options,

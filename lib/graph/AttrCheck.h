@@ -52,11 +52,11 @@ struct AttrSlot {
   llvm::SmallVector<uint8_t, 4> List; ///< Types.
 };
 
-/// Checks values of one attribute. The usual encoding is checked on the bytes;
-/// any other is parsed by protobuf.
+/// Checks values of one attribute. Checks the usual encoding on the bytes.
+/// Protobuf parses any other encoding.
 class AttrCheck {
 public:
-  /// \p Kept gets the value unless it is null.
+  /// Stores the value in \p Kept unless \p Kept is null.
   AttrCheck(const WantedAttr &W, AttrSlot *Kept) : W(W), Kept(Kept) {}
 
   /// Returns true if \p Value has a usual encoding and is good.
@@ -81,13 +81,15 @@ private:
 bool isUtf8(llvm::StringRef Text);
 
 /// Returns the fault of the TensorProto \p Tensor, or "". \p Type is the type
-/// that it must have, 0: any. \p Strict: it is the value of a constant.
+/// that it must have, or 0 for any type. \p Strict is set for the value of a
+/// Const.
 std::string tensorFault(llvm::StringRef Tensor, unsigned Type, bool Strict);
 
 /// Returns true if \p Value is empty or a list of strings.
 bool isStringList(llvm::StringRef Value);
 
-/// Returns true if \p Value, of an attribute in no definition, is an AttrValue.
+/// Returns true if \p Value, of an attribute that no op defines, is an
+/// AttrValue.
 bool isReadable(llvm::StringRef Value);
 
 } // namespace graft

@@ -13,8 +13,8 @@
 
 namespace graft {
 
-/// Attributes in wire form, written one after the other, as Graph::setAttr
-/// leaves them on a node that had none. Keys must differ.
+/// Attributes in wire form, one after the other, as Graph::setAttr writes them
+/// on a node without attributes. Keys must differ.
 class AttrRun {
 public:
   AttrRun &integer(llvm::StringRef Key, int64_t Value) {

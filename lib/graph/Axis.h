@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// An axis in a graph is any integer: a negative one counts from the end, and
-// TensorFlow refuses one that is too large. All code that reads such a number
-// gets the axis here.
+// An axis in a graph may be any integer. A negative axis counts from the end,
+// and TensorFlow refuses an axis that is out of range. All code that reads such
+// a number converts it here.
 //
 //===----------------------------------------------------------------------===//
 

@@ -68,8 +68,8 @@ std::string originOfCopy(StringRef Name, StringRef Word) {
   return (Before + Behind).str();
 }
 
-/// Returns true if \p Part, between slashes, is the scope of \p Word, or the
-/// word and a number.
+/// Returns true if \p Part, a component of a name between slashes, is the scope
+/// of \p Word, or the word and a number.
 static bool isOfWord(StringRef Part, StringRef Word) {
   if (!Part.starts_with(copyScope(Word)))
     return false;

@@ -38,13 +38,13 @@ std::string copyWordOn(const Graph &G, NodeId N);
 /// Returns the word on the mesh of \p G or a marked node. Visits every node.
 std::string copyWordOf(const Graph &G);
 
-/// Returns the replica of a node called \p Name if that is the name of a copy:
+/// Returns the replica in \p Name if \p Name is the name of a copy:
 /// `<word><i>/x`, `v/<word><i>` or `v/<word><i>/x`.
 std::optional<unsigned> numberOfCopy(llvm::StringRef Name,
                                      llvm::StringRef Word);
 
-/// Returns the name of the node of which \p Name is the copy for a replica.
-/// Returns \p Name if it is not named like a copy.
+/// Returns the name of the node whose copy is called \p Name. Returns \p Name
+/// if it is not the name of a copy.
 std::string originOfCopy(llvm::StringRef Name, llvm::StringRef Word);
 
 /// Returns the first free word: no name of \p G has `<word><i>` or the scope of

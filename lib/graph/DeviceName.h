@@ -28,7 +28,7 @@ struct DeviceName {
   static std::optional<DeviceName> parse(llvm::StringRef Text);
 
   /// Returns the full form, `/job:w/replica:0/task:1/device:GPU:0`, without
-  /// missing parts. Two strings that mean one device have one full form.
+  /// missing parts. Two strings for the same device have the same full form.
   std::string str() const;
 
   /// Returns true if one device can have both names: common parts are equal.

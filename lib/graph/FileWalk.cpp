@@ -17,8 +17,8 @@ namespace {
 
 constexpr size_t Window = 8 << 20;
 
-/// Releases the whole pages between \p Begin and \p End. They are a private
-/// mapping without writes, so nothing is lost.
+/// Releases the whole pages between \p Begin and \p End. The mapping is private
+/// and never written, so no data is lost.
 void release(const char *Begin, const char *End) {
   size_t Page = sys::Process::getPageSizeEstimate();
   auto Behind = [&](const char *P) {

@@ -11,11 +11,11 @@
 
 namespace graft {
 
-/// A walk that reads the names or attributes of nodes in about file order. For
-/// a large mapped input it releases the pages behind, so that only a window of
-/// the file is resident. The system reads a released page again from the file
-/// (mostly its cache) if needed. Costs one comparison per node, and has no
-/// effect on other inputs.
+/// A walk that reads the names or attributes of nodes in about file order. If a
+/// large input is mapped, the walk releases the pages behind it, so that only a
+/// window of the file is resident. If a released page is read, the system loads
+/// it again, mostly from its file cache. The walk costs one comparison per node
+/// and has no effect on other inputs.
 class FileWalk {
 public:
   explicit FileWalk(const Graph &G)

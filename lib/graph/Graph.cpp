@@ -262,7 +262,7 @@ std::vector<NodeId> Graph::order() const {
         Result.push_back(N);
     return Result;
   }
-  // Lists of the new nodes after each node, in order of creation.
+  // For each node, the list of new nodes after it, in order of creation.
   std::vector<NodeId> FirstNew(size() + 1, NoNode);
   std::vector<NodeId> NextNew(size() - InputCount, NoNode);
   for (NodeId N = size(); N-- > InputCount;) {

@@ -9,9 +9,10 @@
 // edits lives in an arena that dies with the graph.
 //
 // Between passes a Graph is a *replicated program* (docs/Design.md): each node
-// says whether it is unreplicated or per-replica. A printed program has this
-// and the other fields of Node marked "program" as attributes with the prefix
-// `_graft_`. They are read back, so that any pass can run alone on a text file.
+// is marked as unreplicated or per-replica. A printed program has this mark,
+// and the other fields of Node marked "program", as attributes with the prefix
+// `_graft_`. The reader restores the fields, so that any pass can run alone on
+// a text file.
 //
 //===----------------------------------------------------------------------===//
 
@@ -145,7 +146,7 @@ struct Use {
 
 /// The properties of an op that are the same for all of its nodes.
 struct OpFacts {
-  /// The number depends on attributes, or the op has no definition.
+  /// An unknown number: it depends on attributes, or the op has no definition.
   static constexpr uint32_t Open = ~uint32_t(0);
 
   const OpDef *Def = nullptr;
@@ -174,7 +175,7 @@ public:
   llvm::Error parse(llvm::StringRef Bytes) {
     return parse(llvm::ArrayRef(Bytes));
   }
-  /// The same for a GraphDef in several parts, each of which has whole fields.
+  /// Parses a GraphDef in several parts, each of which has whole fields.
   /// Errors about bytes then begin with `part <number>: `.
   llvm::Error parse(llvm::ArrayRef<llvm::StringRef> Parts);
 
@@ -253,7 +254,7 @@ public:
     for (uint32_t E = Nodes[N].FirstUse; E != NoEdge; E = Links[E].Next)
       F(Use{Links[E].User, E - Nodes[Links[E].User].FirstEdge});
   }
-  /// Returns true if \p F(Use) is true for a use of \p N; stops at that one.
+  /// Returns true if \p F(Use) is true for a use of \p N. Stops at the first.
   template <typename Fn> bool anyUse(NodeId N, Fn F) const {
     for (uint32_t E = Nodes[N].FirstUse; E != NoEdge; E = Links[E].Next)
       if (F(Use{Links[E].User, E - Nodes[Links[E].User].FirstEdge}))
@@ -283,9 +284,8 @@ public:
   /// Returns all attributes, in the order of the file.
   llvm::SmallVector<AttrEntry, 8> attrs(NodeId N) const;
 
-  /// Return typed values. A scalar attribute that the node does not have has
-  /// the op's default. The result is nothing if there is no value or if it has
-  /// another kind.
+  /// Return typed values. A missing scalar attribute has the default of the op.
+  /// The result is nothing if there is no value or a value of another kind.
   std::optional<int64_t> intAttr(NodeId N, llvm::StringRef Key) const;
   std::optional<bool> boolAttr(NodeId N, llvm::StringRef Key) const;
   std::optional<float> floatAttr(NodeId N, llvm::StringRef Key) const;
@@ -307,8 +307,8 @@ public:
   /// for an unknown op.
   std::optional<unsigned> numOutputs(NodeId N) const;
   /// Returns the DataType of output \p Port, or DT_INVALID if it is not known.
-  /// For a reference this is the type of the variable, and for an op of the
-  /// user the type that a reader expects.
+  /// For a reference returns the type of the variable. For an op of the user
+  /// returns the type that a reader expects.
   unsigned outputType(NodeId N, uint32_t Port) const;
   unsigned outputType(Endpoint E) const { return outputType(E.Node, E.Port); }
   /// The types of all outputs by the op's definition; none without one.
@@ -376,7 +376,8 @@ public:
 
   /// Returns true if the graph was edited since it was read.
   bool modified() const { return Changed; }
-  /// Notes a direct edit of fields of a Node, which the graph cannot detect.
+  /// Marks the graph as modified after a direct edit of fields of a Node, which
+  /// the graph cannot detect.
   void markModified() {
     Changed = true;
     ++Revision;
@@ -385,8 +386,8 @@ public:
   uint64_t revision() const { return Revision; }
 
   /// Returns the node that the only entry of `_class` of \p N names. Returns
-  /// NoNode if the caller must look it up: `_class` may be absent, of another
-  /// form or new, or the named node may have a new name.
+  /// NoNode if the caller must look up the node: `_class` may be absent, new or
+  /// in another form, or the node may have a new name.
   NodeId colocatedWith(NodeId N) const {
     NodeId With = N < Colocated.size() ? Colocated[N] : NoNode;
     return With != NoNode && hasReadName(With) ? With : NoNode;
@@ -415,8 +416,8 @@ public:
   /// Copies \p Text into the arena of the graph.
   llvm::StringRef save(const llvm::Twine &Text) { return Saver.save(Text); }
 
-  /// Returns a hash of all data that is written, to check that a pass that
-  /// returned Unchanged did not change the graph.
+  /// Returns a hash of all written data, to check that a pass with the result
+  /// Unchanged did not change the graph.
   uint64_t fingerprint() const;
 
   /// Returns live node ids in output order: input order, with each new node
@@ -550,7 +551,7 @@ std::optional<TensorValue> constValue(const Graph &G, NodeId N,
                                       int64_t MaxInts = 64);
 
 /// Returns the tensor in the AttrValue \p Value with another shape if all of
-/// its elements are equal, in the form that a tensor of that shape has.
+/// its elements are equal. The encoding is that of a tensor of the new shape.
 std::optional<std::string> resizeSplat(llvm::StringRef Value,
                                        llvm::ArrayRef<int64_t> Shape);
 

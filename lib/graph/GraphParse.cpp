@@ -4,8 +4,8 @@
 //
 // Three walks read the fields of each node, fill the table of names, and find
 // the sources of inputs that are not among the nodes just before. No message
-// object is made. The usual encoding of a node takes a fast path; any other
-// legal encoding takes the general reader.
+// object is made. A fast path reads the usual encoding of a node. The general
+// reader reads any other legal encoding.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,8 +60,8 @@ struct Graph::Inputs {
     uint32_t Offset;
     uint32_t Size;
   };
-  /// An input whose source is not known yet. Its edge meanwhile has the offset
-  /// and size of the text of the input in the bytes of its user.
+  /// An input whose source is not known yet. Until then its edge stores the
+  /// offset and size of the input's text in the bytes of the user.
   struct Open : Reference {
     uint32_t Edge;
     uint32_t Port;
@@ -90,7 +90,7 @@ void Graph::addInput(Inputs &In, StringRef Text) {
     In.Misplaced = std::min(In.Misplaced, Edge);
   }
   // About half of all inputs come from the nodes just before. (If two nodes
-  // have this name, it is an error whichever is found.)
+  // have this name, that is an error in any case.)
   if (Edge != In.Misplaced)
     for (NodeId Source = N, Last = N - std::min(N, Near); Source-- != Last;)
       if (equalBytes(name(Source), Name)) {
@@ -236,7 +236,7 @@ Error Graph::parseNodes(ArrayRef<StringRef> Parts, Inputs &In) {
         Others.push_back(F.Whole);
         continue;
       }
-      // A truncated graph is reported before a fault of a node.
+      // Reports a truncated graph rather than a fault of a node.
       if (Found != Fault::None)
         continue;
       if (Nodes.size() == Nodes.capacity()) {
@@ -349,7 +349,7 @@ Error Graph::resolveInputs(const Inputs &In) {
     return Error::success();
   Endpoint Place = EdgeSources[Wrong->Edge];
   StringRef Text(Nodes[Wrong->Node].RawData + Place.Node, Place.Port);
-  // The input exists, but in the wrong place.
+  // The source exists, so the input is in the wrong place.
   if (findEndpoint(Text))
     return failure(
         formatv("node '{0}': data input '{1}' comes after a control input",

@@ -33,8 +33,8 @@ private:
 };
 
 /// A snapshot of a graph: names, ops, attributes and inputs, which no later
-/// edit changes. Edits give a node other bytes and never overwrite the old
-/// ones, so names and attributes are not copied. The graph must outlive the
+/// edit changes. Edits allocate new bytes and never overwrite old bytes, so the
+/// snapshot does not copy names and attributes. The graph must outlive the
 /// snapshot.
 class InputGraph {
 public:

@@ -14,7 +14,7 @@
 namespace graft {
 
 /// A byte for each op of a graph, so that a walk over all nodes compares no
-/// names. Ops that are added later have no byte.
+/// names. Ops that are added after construction have no byte.
 class PerOp {
 public:
   /// \p F(name of the op, its definition or null) returns the byte.

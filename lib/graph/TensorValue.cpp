@@ -20,7 +20,8 @@ unsigned integerSize(unsigned Type) {
   return Type == DT_INT64 ? 8 : Type == DT_INT32 ? 4 : 0;
 }
 
-/// Returns true if all bytes are zero: the first is, and all are equal.
+/// Returns true if all bytes are zero: the first byte is zero, and all bytes
+/// are equal.
 bool isZero(StringRef Bytes) {
   return Bytes.empty() ||
          (Bytes[0] == 0 && Bytes.drop_front() == Bytes.drop_back());
@@ -75,7 +76,8 @@ std::optional<TensorValue> tensorValue(StringRef Value, int64_t MaxInts) {
       break;
     }
     default:
-      // The other value fields, packed or not: zero if all bytes are.
+      // The other value fields, packed or not, are zero if all their bytes are
+      // zero.
       if (F.WireType == wire::Type::Bytes)
         T.AllZero &= isZero(F.Bytes);
       else if (F.Number >= TensorFloat)
@@ -109,8 +111,8 @@ std::optional<TensorValue> tensorValue(StringRef Value, int64_t MaxInts) {
       T.Ints.push_back(V);
     }
   }
-  // Fewer values than elements: the last one repeats, none means zeros
-  // (tensorflow/core/framework/tensor.cc).
+  // With fewer values than elements, the last value repeats. Without values all
+  // elements are zero (tensorflow/core/framework/tensor.cc).
   if (static_cast<int64_t>(T.Ints.size()) > T.NumElements)
     return std::nullopt;
   T.Ints.resize(T.NumElements, T.Ints.empty() ? 0 : T.Ints.back());

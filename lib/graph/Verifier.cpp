@@ -180,8 +180,8 @@ std::optional<uint64_t> typeListLength(const Graph &G, NodeId N,
   return Count;
 }
 
-/// Returns the number of data inputs by the definition and the attributes of
-/// \p N, or nothing if they do not decide it.
+/// Returns the number of data inputs that follows from the definition and the
+/// attributes of \p N, or nothing if it is not fixed.
 std::optional<uint64_t> expectedInputs(const Graph &G, NodeId N,
                                        const OpDef &Def) {
   uint64_t Count = 0;
@@ -204,7 +204,8 @@ std::optional<uint64_t> expectedInputs(const Graph &G, NodeId N,
 }
 
 void verifyArguments(const Graph &G, DiagnosticEngine &Diags) {
-  // A RestoreV2 has thousands of outputs, and as many edges look them up.
+  // Caches the numbers: a RestoreV2 has thousands of outputs, and each edge
+  // from it needs this number.
   DenseMap<NodeId, std::optional<unsigned>> ByNode;
   ErrorCap Ports(Diags, "inputs from ports that do not exist");
   ErrorCap Counts(Diags, "nodes with a wrong number of inputs");
@@ -256,9 +257,9 @@ uint64_t countRead(const Graph &G, NodeId N) {
   return Count;
 }
 
-/// Returns the number of outputs of \p N if its op does not fix this number: by
-/// an attribute or, without one, by the largest port that is read. Reports a
-/// number that TensorFlow refuses.
+/// Returns the number of outputs of \p N, whose op does not fix this number.
+/// The number is that of an attribute or, without one, follows from the largest
+/// port that is read. Reports a number that TensorFlow refuses.
 uint64_t countNumbered(const Graph &G, NodeId N, ErrorCap &Errors) {
   const OpFacts &Facts = G.opFacts(G.node(N).Op);
   if (Facts.Outputs != OpFacts::Open)
@@ -391,8 +392,8 @@ void verifyRanks(const Graph &G, DiagnosticEngine &Diags) {
 // Cycles
 //===----------------------------------------------------------------------===//
 
-/// The edges that may close a loop: from a NextIteration to a Merge. TensorFlow
-/// counts a control edge between them as any other edge.
+/// The edges that may close a loop: data edges from a NextIteration to a Merge.
+/// TensorFlow treats a control edge between them like any other edge.
 class BackEdges {
 public:
   explicit BackEdges(const Graph &G)
@@ -474,8 +475,8 @@ void reportCycle(const Graph &G, const BackEdges &Back,
                   "loop");
 }
 
-/// Returns true if there is no cycle without \p Back. Most nodes come after
-/// their inputs and are done when they are first visited.
+/// Returns true if the graph without the edges \p Back has no cycle. Most nodes
+/// follow their inputs, so one visit is enough for them.
 bool isAcyclic(const Graph &G, const BackEdges &Back) {
   enum : uint8_t { Unseen, Open, Done };
   struct Frame {

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reports graphs that TensorFlow refuses, silently changes or hangs on: on
-// load, between passes and before the output is written.
+// Reports graphs that TensorFlow refuses, silently changes or hangs on. The
+// checks run on load, between passes and before the output is written.
 //
 //===----------------------------------------------------------------------===//
 

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A collective with a missing member waits forever. Members that disagree
-// compute wrong numbers without a message. A fetch that runs only some members
-// does the same. Therefore users wait for a gate (a barrier) of all members:
+// A collective with a missing member waits forever, also if a fetch runs only
+// some members. Members that disagree compute wrong numbers without a message.
+// Therefore users wait for a gate (a barrier) of all members:
 //
 //   red_r = CollectiveReduce(g_r)    gate = NoOp(^red_0, ..., ^red_N-1)
 //   use_r = Identity(red_r, ^gate)   all else reads use_r, never red_r

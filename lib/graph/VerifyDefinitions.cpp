@@ -3,11 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Checks that TensorFlow makes when it imports a graph: no attribute of a node
-// is missing, each attribute has the kind that the definition of the op asks
-// for, and the inputs have the types that follow from the attributes. One walk
-// over the attributes finds the types of inputs and outputs of each node, which
-// are stored once for all nodes with the same types. A walk over the edges then
-// compares the types.
+// is missing, each attribute has the kind that the op definition demands, and
+// the inputs have the types that follow from the attributes. One walk over the
+// attributes finds the types of inputs and outputs of each node. Nodes with the
+// same types share them. A walk over the edges then compares the types.
 //===----------------------------------------------------------------------===//
 
 #include "lib/graph/Verifier.h"
@@ -59,7 +58,7 @@ public:
     Size = Whole.size();
     return true;
   }
-  /// Points to the latest equal bytes, whose pages are in memory.
+  /// Points to the latest equal bytes, because their pages are in memory.
   void moveTo(const char *P) { Data = P; }
 
 private:
@@ -470,7 +469,7 @@ private:
         C.LastKey = Key;
         return C.LastSignature = It->second;
       }
-    // An attribute may ask for more inputs than fit into memory, so the number
+    // An attribute may demand more inputs than fit into memory, so the number
     // is checked first. verifyGraph has checked the number of outputs.
     uint64_t Inputs = 0;
     for (const Arg &A : C.Inputs)
@@ -577,7 +576,7 @@ private:
   DenseMap<std::pair<uint32_t, uint64_t>, uint32_t> ByKey;
   /// For each output of an op of the user: a reader and the type it expects.
   DenseMap<std::pair<NodeId, uint32_t>, std::pair<NodeId, unsigned>> Readers;
-  /// Keys that the definition does not have: the first ones, and all others.
+  /// Keys that the definition does not have: the first few, and all others.
   static constexpr size_t MaxFew = 8;
   SmallVector<StringRef, MaxFew> Few;
   DenseSet<StringRef> Foreign;

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// TensorFlow refuses a graph with a node that lacks an attribute, or whose
-// inputs have other types than its attributes ask for. Outputs of ops of the
-// user are not checked.
+// TensorFlow refuses a graph in which a node lacks an attribute, or an input
+// has another type than the attributes of the node demand. Outputs of the
+// user's own ops are not checked.
 //
 //===----------------------------------------------------------------------===//
 

@@ -50,9 +50,9 @@ inline constexpr auto Everywhere = [](NodeId) { return true; };
 } // namespace walk
 
 /// Adds to \p Seen the nodes \p From and all nodes on which they depend,
-/// directly or indirectly. A node that is in \p Seen already ends the walk.
-/// Calls \p GoesOn once for each added node; the walk continues at its inputs
-/// if the result is true.
+/// directly or indirectly. The walk stops at nodes that are in \p Seen already.
+/// Calls \p GoesOn once for each added node, and continues at the inputs of the
+/// node if the result is true.
 template <typename GraphT, typename SetT,
           typename Fn = decltype(walk::Everywhere)>
 void walkInputs(const GraphT &G, std::vector<NodeId> From, Along Edges,
@@ -84,8 +84,8 @@ void walkUsers(const Graph &G, std::vector<NodeId> From, Along Edges,
   }
 }
 
-/// Returns the tensor that ops of the types \p Ops pass on as \p E, by their
-/// input 0: through(G, E, op::Identity, op::Cast).
+/// Returns the tensor that a chain of ops of the types \p Ops forwards to \p E
+/// through input 0: through(G, E, op::Identity, op::Cast).
 template <typename... OpNames>
 Endpoint through(const Graph &G, Endpoint E, OpNames... Ops) {
   while ((G.isOp(E.Node, Ops) || ...))

@@ -555,6 +555,8 @@ bool AttrTextReader::readFunction(tensorflow::NameAttrList &Function) {
     return true;
   if (consume('}'))
     return true;
+  if (++Depth > MaxDepth)
+    return fail("too many brackets");
   do {
     StringRef Key = word();
     Rest = Rest.drop_front(Key.size());
@@ -563,6 +565,7 @@ bool AttrTextReader::readFunction(tensorflow::NameAttrList &Function) {
     if (!read((*Function.mutable_attr())[Key.str()], {"", Key}))
       return false;
   } while (consume(','));
+  --Depth;
   return consume('}') || fail("expected ',' or '}'");
 }
 

@@ -75,6 +75,7 @@ private:
   llvm::StringRef kindOf(bool InList) const;
 
   llvm::StringRef Rest;
+  unsigned Depth = 0; ///< Functions within functions.
   std::string Fault;
 };
 

@@ -41,8 +41,7 @@ void editCollection(Module &M, llvm::StringRef Key, How &Edit) {
   M.setCollection(Key, Collection);
 }
 
-/// Edits the contexts of version 1 conditionals and loops with \p How's
-/// lower().
+/// Edits the contexts of version 1 conditionals and loops with How::lower().
 template <typename How, typename... Args>
 void editContexts(Module &M, Args... More) {
   const tensorflow::MetaGraphDef *Meta = M.metaGraph();
@@ -54,9 +53,9 @@ void editContexts(Module &M, Args... More) {
   editCollection<tensorflow::WhileContextDef>(M, "while_context", Edit);
 }
 
-/// Removes from contexts the names that are no longer in the graph, because the
-/// node was inlined, is partitioned or is on another worker. Removes contexts
-/// without names.
+/// Removes from contexts the names of nodes that are no longer in the graph,
+/// because they were inlined, partitioned or are on another worker. Removes
+/// contexts without names.
 void pruneContexts(Module &M);
 
 } // namespace graft

@@ -43,7 +43,7 @@ unsigned base(unsigned Type) {
   return Type > RefTypeOffset ? Type - RefTypeOffset : Type;
 }
 
-/// Returns an attribute or its default, or nothing if a call gives the value.
+/// Returns an attribute or its default, or nothing if each call sets the value.
 std::optional<AttrValue> attr(const NodeDef &Node, const OpDef &Op,
                               const char *Key) {
   AttrValue Value;

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Checks the types of edges in function bodies by the definitions of ops and
-// the signatures of functions. Types that depend on the call are not known.
+// the signatures of functions. Types that depend on the call are not checked.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,9 +23,9 @@ namespace graft {
 
 using FunctionsByName = llvm::StringMap<const tensorflow::FunctionDef *>;
 
-/// Calls \p Fault for each node of \p Def that reads a tensor of a wrong type,
-/// and for each result of a wrong type, if both types are known. Names in
-/// \p Def must be unique.
+/// Calls \p Fault for each input of a node of \p Def, and each result, whose
+/// type is known and differs from the expected type. Names in \p Def must be
+/// unique.
 void checkFunctionTypes(const tensorflow::FunctionDef &Def,
                         const FunctionsByName &Functions,
                         llvm::function_ref<void(const std::string &)> Fault);

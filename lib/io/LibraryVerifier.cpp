@@ -103,7 +103,7 @@ private:
     }
   }
 
-  /// Returns the function that \p Node, a node of any op, calls, or null.
+  /// Returns the function that \p Node calls, whatever its op, or null.
   const FunctionDef *callee(const tensorflow::NodeDef &Node) const {
     if (auto It = ByName.find(Node.op()); It != ByName.end())
       return It->second;
@@ -291,7 +291,7 @@ private:
                          [&](const std::string &What) { fault(Def, What); });
   }
 
-  /// Checks that a body has no cycles except loops.
+  /// Checks that each cycle of a body is a loop.
   void order(const FunctionDef &Def) {
     auto Size = static_cast<unsigned>(Def.node_def_size());
     StringMap<unsigned> Ids;
@@ -357,7 +357,7 @@ private:
 
 bool verifyLibrary(const Graph &G, DiagnosticEngine &Diags) {
   unsigned Before = Diags.errorCount();
-  // A graph of version 1 most often has no library.
+  // Most graphs of version 1 have no library.
   if (!G.otherFields().empty())
     LibraryVerifier(G, Diags).run();
   return Diags.errorCount() == Before;

@@ -13,9 +13,9 @@
 namespace graft {
 
 /// Checks the function library of \p G as TensorFlow does when it imports a
-/// graph: names, arguments and gradients of all functions, calls in the graph
-/// by a function's name, and the bodies of the functions that the graph calls.
-/// Part of verifyImport.
+/// graph: names, arguments and gradients of all functions, nodes of the graph
+/// whose op is a function, and the bodies of the functions that the graph
+/// calls. Part of verifyImport.
 bool verifyLibrary(const Graph &G, DiagnosticEngine &Diags);
 
 } // namespace graft

@@ -18,9 +18,9 @@
 namespace graft {
 
 struct LineForm {
-  /// Begins the line before the other fields of the message.
+  /// The beginning of the line that precedes the other fields of the message.
   static constexpr const char *Rest = "--- ";
-  /// Returns true if a bare name cannot have \p C.
+  /// Returns true if a name without quotes cannot contain \p C.
   static bool endsName(char C) {
     return !llvm::isPrint(C) || C == ' ' ||
            llvm::StringRef("\"(),=*{}[]<>@^#!").contains(C);

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A GraphDef, MetaGraphDef or SavedModel as it was read: the graph, which
-// passes edit, and everything around it, which is kept byte for byte.
+// A GraphDef, MetaGraphDef or SavedModel as read: the graph, which passes edit,
+// and the enclosing messages, which are kept byte for byte.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,8 +48,8 @@ public:
   virtual ~NodeWriter() = default;
   virtual size_t units() const = 0;
   /// Calls \p F, in order, with the exact sizes of the output of all units. A
-  /// call means \p Times pieces of \p Bytes bytes. A piece is one or several
-  /// whole fields.
+  /// call F(Bytes, Times) means Times pieces of Bytes bytes. A piece is one or
+  /// several whole fields.
   virtual void
   sizes(llvm::function_ref<void(uint64_t Bytes, uint64_t Times)> F) const = 0;
   /// Writes units \p Begin to \p End. Several threads may call it, each with
@@ -57,8 +57,8 @@ public:
   virtual void write(size_t Begin, size_t End, OutputBuffer &Out) const = 0;
 
   uint64_t size() const;
-  /// Returns at least size(), but faster: enough to know that a file will not
-  /// be too large.
+  /// Returns an upper bound of size() that is faster to compute, to show that a
+  /// file will not be too large.
   virtual uint64_t sizeBound() const { return size(); }
   void write(ByteSink &Sink) const;
 };
@@ -104,11 +104,11 @@ public:
   bool isInput() const {
     return !G->modified() || G->revision() == NormalRevision;
   }
-  /// Takes a snapshot of the graph for input(), unless there is one or an edit
-  /// went beyond the normal form.
+  /// Takes a snapshot of the graph for input(), unless there is a snapshot or
+  /// the graph is no longer a normal form of the input.
   void keepInput();
-  /// Declares the graph to be input() with partitioned variables. If there is a
-  /// snapshot, a new one replaces it.
+  /// Declares the graph to be input() with partitioned variables. A new
+  /// snapshot replaces an existing one.
   void setParts();
   /// The snapshot with which the certificate compares: the input, its normal
   /// form, or the normal form with partitioned variables. Null unless
@@ -136,9 +136,8 @@ public:
   /// Returns the line and column of an input node of a text file, or (0, 0).
   std::pair<unsigned, unsigned> location(llvm::StringRef Node) const;
 
-  /// Names in the MetaGraphDef's collections that the input's graph does not
-  /// have, as `collection: name`. TensorFlow accepts them, so the verifier does
-  /// too.
+  /// Names in collections, as `collection: name`, that the graph of the input
+  /// does not have. TensorFlow accepts these, so the verifier does too.
   const llvm::StringSet<> &danglingNames() const { return Dangling; }
 
   /// Set if only bodies of functions were edited. Each body was checked.
@@ -152,8 +151,8 @@ public:
   /// Further files of passes, by path, which are written with the output.
   std::vector<std::pair<std::string, std::string>> SideFiles;
 
-  /// Set by a lowering: the writer takes the nodes of the output from here, not
-  /// from the graph.
+  /// The writer of the output nodes, set by a lowering. Without it the nodes of
+  /// the graph are written.
   std::unique_ptr<NodeWriter> Lowered;
 
 private:

@@ -78,8 +78,8 @@ public:
     for (auto [Key, Value] : Signatures) {
       Place P{formatv("signature '{0}'", Key), false};
       tensors(P, Value->inputs());
-      // The output of an init signature is an operation, not a tensor. Its name
-      // resolves, too.
+      // The output of an init signature is the name of an operation, not of a
+      // tensor. The lookup accepts both.
       tensors(P, Value->outputs());
     }
     for (const tensorflow::AssetFileDef &Asset : Meta.asset_file_def())
@@ -152,7 +152,7 @@ private:
   template <typename Message, typename Fn>
   void parsed(const std::string &Bytes, Fn Do) {
     Message M;
-    // A user's collection may hold other bytes under a well-known key.
+    // A collection of the user may have other bytes under a well-known key.
     if (M.ParseFromString(Bytes))
       Do(M);
   }
@@ -200,10 +200,11 @@ private:
 
   const tensorflow::MetaGraphDef &Meta;
   Visitor Visit;
-  tensorflow::VariableDef Variable; ///< Reused: there are many, of equal sizes.
+  tensorflow::VariableDef Variable; ///< Reused for each of many entries.
 };
 
-/// Returns true if \p Name is copy 0 of a local node; \p Word is in such names.
+/// Returns true if \p Name is copy 0 of a local node. \p Word is as in
+/// resolves().
 bool isLocalCopy(const Graph &G, StringRef Name, StringRef Word) {
   std::string Infix = (Word + "0/").str(),
               Scope = (copyScope(Word) + "/").str();
@@ -245,7 +246,8 @@ std::string danglingKey(const Place &P, StringRef Name) {
   return P.Where + ": " + Name.str();
 }
 
-/// Checks that the initializers in the collections initialize all copies.
+/// Checks that each initializer in the collections initializes all copies of
+/// its variable.
 void verifyDeclaredInitializers(const Module &M, StringRef Word,
                                 DiagnosticEngine &Diags) {
   const Graph &G = M.graph();
@@ -259,7 +261,7 @@ void verifyDeclaredInitializers(const Module &M, StringRef Word,
         continue;
       auto Variable = G.findEndpoint(V.variable_name());
       auto Initializer = G.findEndpoint(V.initializer_name());
-      // The usual name is checked with the graph.
+      // verifyGraph checks initializers with the usual name.
       if (Variable && Initializer &&
           G.name(Initializer->Node) !=
               (G.name(Variable->Node) + "/Assign").str())

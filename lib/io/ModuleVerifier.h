@@ -15,15 +15,15 @@
 
 namespace graft {
 
-/// Verifies the graph of \p M and every name that refers into it. A collection
-/// entry is no error if it named nothing in \p Original either (by default, in
-/// the input of \p M). \p Internal: see verifyGraph.
+/// Verifies the graph of \p M and every name that refers into it. An entry that
+/// names no node is no error if it named none in \p Original either (by
+/// default, the input of \p M). \p Internal: see verifyGraph.
 bool verifyModule(const Module &M, DiagnosticEngine &Diags,
                   const Module *Original = nullptr, bool Internal = false);
 
-/// Checks further rules of importing a file in which verifyModule found no
-/// error: nodes by the definitions of their ops, functions and collections. A
-/// SavedModel can be loaded without its collections, so they are not checked.
+/// Checks further rules of TensorFlow's import for a file that verifyModule
+/// accepts: nodes by the definitions of their ops, functions and collections. A
+/// SavedModel can be loaded without its collections, so these are not checked.
 bool verifyImport(const Module &M, DiagnosticEngine &Diags);
 
 /// Returns true if the entries of \p Collection are VariableDefs.

@@ -31,7 +31,7 @@ public:
         At(Buffer.get()) {}
 
   /// Returns contiguous space for \p Size bytes, at most Capacity. May flush
-  /// earlier bytes, which stay in place until the space is written to.
+  /// earlier bytes. They stay in place until the caller writes to the space.
   char *room(size_t Size) {
     if (static_cast<size_t>(End - At) < Size)
       flush();

@@ -13,8 +13,8 @@
 
 namespace graft {
 
-/// Returns the wire form of \p Message, always the same for the same message:
-/// map entries, whose order in protobuf is random, are sorted.
+/// Returns the wire form of \p Message. Equal messages have equal bytes: map
+/// entries, whose order in protobuf is random, are sorted.
 std::string serialize(const google::protobuf::MessageLite &Message);
 
 } // namespace graft

@@ -17,8 +17,8 @@ namespace graft {
 /// MetaGraphDef with that collection.
 std::vector<NodeId> variablesOf(const Module &M, llvm::StringRef Key);
 
-/// Returns the variables of which each worker has its own: they are in
-/// `local_variables` and not in `variables`.
+/// Returns the local variables, of which each worker has its own copy: those in
+/// `local_variables` but not in `variables`.
 std::vector<NodeId> localVariablesOf(const Module &M);
 
 } // namespace graft

@@ -8,8 +8,9 @@
 //     Option<unsigned> Coats{*this, "coats", "How many coats", 2, /*Least=*/1};
 //   };
 //
-// The pass reads the member; parsing and printing of pipelines, --help-pass,
-// docs/Passes.md and flags that set it (lib/driver/OptionFlag.h) read the rest.
+// The pass reads the member. The declaration also defines the text in
+// pipelines, --help-pass, docs/Passes.md, and the flag that sets the option
+// (lib/driver/OptionFlag.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +35,7 @@ class PassOptions;
 
 using Strings = std::vector<std::string>;
 
-/// Returns the number in \p Text, such as "64M", if it is at most \p Limit.
+/// Returns the number in \p Text ("64M") if the number is at most \p Limit.
 std::optional<uint64_t> parseSize(llvm::StringRef Text, uint64_t Limit);
 
 /// The common base of all options.
@@ -49,7 +50,7 @@ public:
   /// Returns true if the option was set, even to its default.
   bool isGiven() const { return Given; }
 
-  /// Sets the value from \p Text. Returns what is wrong with \p Text, or "".
+  /// Sets the value from \p Text. Returns the fault of \p Text, or "".
   std::string parse(llvm::StringRef Text) {
     clear();
     return add(Text);
@@ -67,7 +68,7 @@ public:
   virtual llvm::StringRef words() const = 0;
   /// The separator of a list's values; '\0' if the option is no list.
   virtual char separator() const = 0;
-  /// Returns true if a comma belongs to the value unless an option follows.
+  /// Returns true if a comma is a part of the value unless an option follows.
   virtual bool takesCommas() const = 0;
 
 protected:
@@ -84,7 +85,7 @@ private:
   std::string Help;
 };
 
-// Conversions of each type from text: they return what is wrong with it.
+// Conversions of each type from text. They return the fault of the text, or "".
 std::string readNumber(llvm::StringRef Text, uint64_t Least, uint64_t Most,
                        uint64_t &To);
 std::string readWord(llvm::StringRef Text, llvm::StringRef Words, uint64_t &To);

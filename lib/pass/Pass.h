@@ -2,9 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A pass edits a replicated program. The metadata of a pass are beside its
-// code. The command line, the pipeline parser and docs/Passes.md use these
-// metadata.
+// A pass edits a replicated program. Its metadata are beside its code, for the
+// command line, the pipeline parser and docs/Passes.md.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +39,7 @@ class Pass {
 public:
   /// The effect that a pass may have on the graph. A check at the end of a
   /// pipeline may run while the output is written, because no later pass edits
-  /// the graph. A pass that normalizes at the start defines the input with
+  /// the graph. The result of normalizing passes at the start is the graph with
   /// which checks compare.
   enum class Effect : uint8_t { Edits, Lowers, Checks, Normalises };
 
@@ -57,8 +56,8 @@ public:
   std::map<std::string, uint64_t> Statistics;
 
 protected:
-  /// Adds one to a counter that is counted often. \p Slot, null at first,
-  /// caches the address of the counter.
+  /// Adds one to a counter that changes often. \p Slot, null at first, caches
+  /// the address of the counter.
   void count(uint64_t *&Slot, const char *What) {
     if (!Slot)
       Slot = &Statistics[What];

@@ -91,7 +91,7 @@ private:
   std::vector<NodeText> OldNodes;
 };
 
-/// Checks the result that the pass reported against the graph and the errors.
+/// Checks that the result of a pass agrees with the graph and the errors.
 bool checkResult(PassResult Result, bool SameGraph, unsigned ErrorsBefore,
                  StringRef Pass, DiagnosticEngine &Diags) {
   if (Result == PassResult::Failure) {
@@ -144,7 +144,8 @@ bool PassManager::run(Module &M, DiagnosticEngine &Diags,
     Passes[I].IsLate =
         NoMoreEdits && Passes[I].P->effect() == Pass::Effect::Checks;
   }
-  // A check compares with the input, which the first edit overwrites.
+  // A check compares the program with the input, which the first edit
+  // overwrites.
   bool Keep = any_of(Passes, [](const Step &S) {
     return S.P->effect() == Pass::Effect::Checks;
   });

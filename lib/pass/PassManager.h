@@ -24,7 +24,7 @@ namespace graft {
 class Pipeline {
 public:
   /// The passes of \p Text: `a,b{k=v,k2='v w'}`. An error shows the whole text
-  /// with a caret under the place.
+  /// with a caret under the fault.
   static llvm::Expected<Pipeline> parse(llvm::StringRef Text,
                                         const PassRegistry &Registry);
   /// The text for parse(), without options that have their defaults.
@@ -66,9 +66,9 @@ public:
   bool empty() const { return Passes.empty(); }
 
   /// Runs the passes in order and stops at the first failure. Times and
-  /// statistics add up over several runs; report() prints them.
-  /// With \p Late, does not run the checks after which no pass edits the graph.
-  /// runLate() runs them, maybe in another thread while \p M is written.
+  /// statistics add up over several runs; report() prints them. With \p Late,
+  /// leaves the checks at the end of the pipeline to runLate(), which may run
+  /// in another thread while \p M is written.
   bool run(Module &M, DiagnosticEngine &Diags, const Instrumentation &Show,
            bool Late = false);
   bool runLate(Module &M, DiagnosticEngine &Diags);
@@ -81,7 +81,7 @@ public:
   /// Returns the counter \p What of the pass \p Name.
   uint64_t statistic(llvm::StringRef Name, llvm::StringRef What) const;
 
-  /// Rows of the report that are not passes; run() fills in Verify only.
+  /// Rows of the report that are not passes. run() fills in only Verify.
   Seconds Read, Verify, Write;
 
 private:

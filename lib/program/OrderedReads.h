@@ -16,8 +16,8 @@
 namespace graft {
 
 /// Marks three kinds of nodes: an update that waits for reads which the input
-/// leaves unordered, a node that reads a variable again, and the users of such
-/// a read. The attribute stays in outputs.
+/// does not order, a node that reads a variable again, and the users of such a
+/// node. The attribute stays in outputs.
 inline constexpr llvm::StringRef OrderedAttr = "_graft_ordered";
 
 /// A node that reads the memory of a variable, and an update of the variable.
@@ -27,22 +27,22 @@ struct OpenRead {
   NodeId Update;
 };
 
-/// Makes each update wait for its reader. The input allows both orders, but its
-/// author sees the read run first.
+/// Makes each update wait for its reader. The input allows both orders, but
+/// usually the read runs first.
 void orderReads(Graph &G, llvm::ArrayRef<OpenRead> Reads);
 
-/// A use of the value of a reference variable that runs after an update. It
-/// sees the written value, so it can read the variable again.
+/// A use of the value of a reference variable that runs after an update. The
+/// use sees the written value, so it may as well read the variable again.
 struct LateUse {
-  NodeId Var; ///< The variable, or one of them if several.
+  NodeId Var; ///< The variable, or one of several.
   Use Of;
   std::vector<NodeId> Views; ///< From the variable to the use, in order.
-  llvm::SmallVector<NodeId, 4> Waits; ///< The nodes that the read has to
-                                      ///< follow.
+  llvm::SmallVector<NodeId, 4> Waits; ///< The nodes for which the new
+                                      ///< read waits.
 };
 
-/// Makes each of \p Uses read its variable again. If the user of one use is a
-/// view of another use, the other use must come first.
+/// Makes each of \p Uses read its variable again. \p Uses must list a use
+/// before the uses whose user is one of its views.
 void readAgain(Graph &G, llvm::ArrayRef<LateUse> Uses);
 
 /// Returns true if \p Output was made from a graph whose reads were ordered.

@@ -20,11 +20,12 @@
 
 namespace graft {
 
-/// The name of a node in the input. Set if its merged value has that name now.
+/// The name of a node in the input. Set if the merge of its value now has that
+/// name.
 inline constexpr llvm::StringRef OriginAttr = "_graft_origin";
-/// The slice of one part of a variable: `VARIABLE SHAPE SLICE`, with shape and
+/// The slice of one part of a variable, `VARIABLE SHAPE SLICE`, with shape and
 /// slice as in a checkpoint: `w 10 4 0,5:0,4`. Stays in outputs, where no other
-/// node names the variable.
+/// node shows the name of the variable.
 inline constexpr llvm::StringRef SliceAttr = "_graft_slice";
 /// On splits of feeds: a group number. The user declares that all feeds of a
 /// group have equally many rows.
@@ -34,7 +35,7 @@ inline constexpr llvm::StringRef RowsAttr = "_graft_rows";
 inline constexpr llvm::StringRef OriginalAttr = "_graft_original";
 /// The node of the input that a node of kind Inserted::Again repeats.
 inline constexpr llvm::StringRef AgainAttr = "_graft_again";
-/// On nodes of kind Inserted::Blocks.
+/// Marks nodes of kind Inserted::Blocks.
 inline constexpr llvm::StringRef BlocksAttr = "_graft_blocks";
 /// The scale exponent that an unproved reduction assumes for its source.
 inline constexpr llvm::StringRef AssumedAttr = "_graft_assumed";
@@ -54,8 +55,8 @@ Mesh readMesh(const Graph &G);
 /// replica order. TensorFlow orders members by job, task and device number.
 bool gathersInOrder(llvm::ArrayRef<std::string> Devices);
 
-/// Returns the device of unreplicated nodes if replica 0 is on \p Device: \p
-/// Device itself, or the host of a TPU.
+/// Returns the device of unreplicated nodes if replica 0 is on \p Device: that
+/// device, or the host of a TPU.
 std::string hostDevice(llvm::StringRef Device);
 
 /// Returns true if \p N combines the local values of all replicas. It reads

@@ -18,7 +18,7 @@ bool isPattern(const Graph &G, StringRef Name) {
 }
 
 std::vector<std::string> tensorsLike(const Graph &G, StringRef Pattern) {
-  // Splits "x:1", but not a pattern that has a colon for other reasons.
+  // Splits "x:1", but not a pattern with a colon in a name.
   auto [Nodes, Port] = Pattern.rsplit(':');
   unsigned Number;
   if (Port.empty() || Port.getAsInteger(10, Number)) {

@@ -39,9 +39,10 @@ namespace {
 constexpr size_t PageLimit = 120;
 /// With more boxes of root scopes, each replica is a single box.
 constexpr size_t FlatLimit = 1000;
-/// The deepest nesting of clusters: a name may have any number of slashes.
+/// The maximum nesting of clusters, because a name may have any number of
+/// slashes.
 constexpr size_t DepthLimit = 8;
-/// The number of scopes of a name that patterns are matched with.
+/// The maximum number of scopes of a name that patterns are matched with.
 constexpr size_t ScopeLimit = 64;
 
 /// Light colors, in which black text can be read, for devices in turn.
@@ -55,8 +56,8 @@ std::string borderOf(Inserted Kind) {
                      (static_cast<double>(Kind) - 1) / Kinds);
 }
 
-/// Returns the first \p Depth scopes of \p Name with the slash behind, or "" if
-/// it is in fewer.
+/// Returns the first \p Depth scopes of \p Name with the final slash, or "" if
+/// \p Name has fewer scopes.
 StringRef scopeOf(StringRef Name, size_t Depth) {
   size_t End = 0;
   for (size_t I = 0; I < Depth; ++I) {
@@ -194,8 +195,8 @@ size_t Drawing::countBoxes(size_t Depth) const {
   return Places.size();
 }
 
-/// If not all nodes fit on a page, leaves out all replicas after replica 1,
-/// whose nodes look like the nodes of replica 1.
+/// If not all nodes fit on a page, leaves out the replicas after replica 1,
+/// because they look like replica 1.
 void Drawing::leaveOutCopies() {
   if (Drawn.size() <= PageLimit)
     return;
@@ -242,7 +243,7 @@ void Drawing::makeBoxes(size_t Depth) {
     B.IsScope = B.Nodes > 1 || Depth == 0;
     StringRef Scope = scopeOf(Nodes[B.First].Name, Depth);
     B.Path = B.IsScope ? Scope.str() : Nodes[B.First].Name;
-    // The blank keeps it different from all names.
+    // The blank makes the id differ from all names.
     B.Id = !B.IsScope   ? G.name(B.First).str()
            : !B.Replica ? B.Path + " once"
                         : fmt::format("{} replica {}", B.Path, *B.Replica);

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Puts texts in the place of the marks {{...}} of page.html. The report is
-// compressed, to a 30th for a large graph, and encoded in base64: no text in it
-// can end its element.
+// Replaces the marks {{...}} of page.html by texts. The report is compressed
+// (to a thirtieth for a large graph) and encoded in base64, so that no text in
+// it can end its HTML element.
 //
 //===----------------------------------------------------------------------===//
 

@@ -38,9 +38,10 @@ std::string remarksJson(const DiagnosticEngine &Diags);
 /// \p Help unless it is empty.
 void remarkFields(llvm::json::OStream &J, const Diagnostic &D,
                   llvm::StringRef Help = "");
-/// Returns a stream as of LLVM's -fsave-optimization-record, about \p File.
+/// Returns a stream in the form of LLVM's -fsave-optimization-record, for \p
+/// File.
 std::string remarksOptYaml(const DiagnosticEngine &Diags, llvm::StringRef File);
-/// Returns a SARIF 2.1.0 log about \p File, with the rules of docs/Remarks.md.
+/// Returns a SARIF 2.1.0 log for \p File, with the rules of docs/Remarks.md.
 std::string remarksSarif(const DiagnosticEngine &Diags, llvm::StringRef File);
 
 } // namespace graft

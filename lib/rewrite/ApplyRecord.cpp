@@ -98,7 +98,7 @@ bool Apply::match() {
 
 void Apply::write(NodeId Var, const Synchronizer &S) {
   G.setPolicy(Var, policyOf(S));
-  // The attribute of a mirrored variable would only matter for its gradients.
+  // On a mirrored variable the attribute matters only for gradients.
   if (S.Kind == Synchronizer::PS)
     G.setStringAttr(Var, SynchronizerAttr, printSynchronizer(S));
 }

@@ -18,11 +18,12 @@ namespace graft {
 Synchronizer defaultSynchronizer(const StrategyRecord &Record,
                                  llvm::StringRef FirstServer);
 
-/// Writes the strategies of \p Record to the variables of \p G. A slot, a
-/// variable of the same shape that an op updates together with another, follows
-/// that variable unless the record has an entry for it. All other variables get
-/// \p Default. A variable that has a policy keeps it. Errors name \p Source and
-/// the entry. Returns false and writes nothing after an error.
+/// Writes the strategies of \p Record to the variables of \p G. A slot (a
+/// variable of the same shape that an op updates together with a variable) gets
+/// the strategy of its variable unless the record has an entry for the slot.
+/// All other variables get \p Default. A variable that has a policy keeps it.
+/// Errors name \p Source and the entry. Returns false and writes nothing after
+/// an error.
 bool applyRecord(Graph &G, const VariableIndex &Vars,
                  const StrategyRecord &Record, const Synchronizer &Default,
                  llvm::StringRef Source, DiagnosticEngine &Diags);

@@ -50,9 +50,9 @@ std::vector<NodeId> fedSizes(const Graph &G) {
   return Found;
 }
 
-/// Finds nodes that compute a batch size, as \p Dims infers it, from constants:
-/// the product of a static shape, as in boolean_mask. No constant holds the
-/// size, so no constant can be divided.
+/// Finds nodes that compute a batch size from constants, as \p Dims infers. An
+/// example is the product of a static shape, as in boolean_mask. No constant
+/// holds the size, so no constant can be divided.
 static std::vector<NodeId> computedSizes(const Graph &G,
                                          const DimAnalysis &Dims) {
   std::vector<NodeId> Found;
@@ -79,7 +79,8 @@ static std::vector<NodeId> computedSizes(const Graph &G,
   return Found;
 }
 
-/// Adds the share of \p Feed for readers that use \p Feed as a size.
+/// Adds the share of \p Feed and redirects the readers that use \p Feed as a
+/// size.
 NodeId FedSizes::insert(NodeId Feed) {
   AttrRun Attrs;
   Attrs.type("T", G.outputType(Feed, 0)).integer(PowerAttr, -1);

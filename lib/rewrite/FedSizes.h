@@ -10,20 +10,21 @@
 //     z = Fill(s, 0)                  s = Pack*(n/share, 4)
 //                                     z = Fill*(s, 0)
 //
-// If an op requires the row count of the batch, the feed is the batch size. If
-// the op might broadcast a tensor instead, the feed is assumed to be the batch
-// size when its share can be inferred as the size of a shard.
+// If an op requires that the fed size equals the row count of the batch, the
+// feed is the batch size. An op that may also broadcast does not require this.
+// Then the feed is assumed to be the batch size if its share is inferred to be
+// the size of a shard.
 //
-// A feed that N does not divide has no share: 1 for a tensor that is broadcast
-// after all, or 13 in a run that only generates samples. So readers of a share
-// wait for an assertion, whose message explains the error:
+// A feed that N does not divide has no share. Examples are 1, for a tensor that
+// is broadcast after all, or 13, in a run that only generates samples. So
+// readers of a share wait for an assertion, whose message explains the error:
 //
 //     n/share/assert = Assert*(Equal(FloorMod(n, N), 0), message)
 //     n/share/gate   = NoOp*(^n/share/assert)
 //     n/share        = _Scale*(n, ^n/share/gate) power=-1
 //
-// A batch size that is computed from other constants also gets a share: the
-// product of a static shape, as in boolean_mask.
+// A batch size that is computed from constants also gets a share, such as the
+// product of a static shape in boolean_mask.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,11 +36,11 @@
 
 namespace graft {
 
-/// Returns true if the integer of \p N, alone or with others, determines a
-/// size. Sizes of samples of random ops count only with \p OfDraws.
+/// Returns true if the integer of \p N, alone or with other values, determines
+/// the size of a tensor. Sizes of random samples count only with \p OfDraws.
 bool leadsToSize(const Graph &G, NodeId N, bool OfDraws = true);
 
-/// Finds feeds of one integer that determine a size.
+/// Finds feeds of one integer that determine the size of a tensor.
 std::vector<NodeId> fedSizes(const Graph &G);
 
 class FedSizes {

@@ -27,7 +27,7 @@ bool hasNoAggregate(const Graph &G, const ProgramFacts &Facts, Endpoint E) {
   if (!Facts.Types.anyStates())
     return false;
   ReplicationType Type = Facts.Types.number(E);
-  // Rows that are looked up in one copy belong to one replica.
+  // Rows that a replica looks up in its copy are local to the replica.
   return Type.isVarying() && Type.Cause != NoNode &&
          (G.node(Type.Cause).Plan == Policy::SyncOnRead ||
           (Facts.Types.isByPolicy(Type) && Facts.Dims.batchAxis(E) >= 0));
@@ -51,8 +51,8 @@ bool Fetches::isScalar(Endpoint E) const {
   return Shape && Shape->empty();
 }
 
-/// Returns true if \p E is a scalar over all rows, as a loss is: a partial
-/// value, or a reduced one that was divided by the rows of one replica.
+/// Returns true if \p E is a scalar over all rows, such as a loss: a partial
+/// value, or a reduced value that was divided by the row count of one replica.
 bool Fetches::sumsUpBatch(Endpoint E) const {
   ReplicationType Type = Facts.Types.natural(E);
   return isScalar(E) &&
@@ -60,7 +60,7 @@ bool Fetches::sumsUpBatch(Endpoint E) const {
                                !Type.Symbolic && isFloating(G.outputType(E))));
 }
 
-/// The names that an error message suggests.
+/// Returns the names that an error message suggests.
 static std::vector<std::string> inputNames(const Graph &G) {
   std::vector<std::string> Known;
   Known.reserve(G.numInputNodes());
@@ -83,8 +83,8 @@ std::vector<Endpoint> fetchesLike(const Graph &G, StringRef Pattern,
   return Result;
 }
 
-/// Adds \p E and all outputs before it: a merged output takes the name of its
-/// node only if these are merged too.
+/// Adds \p E and all earlier outputs of its node. A merged output gets the name
+/// of the node only if the earlier outputs are merged too.
 void Fetches::addNamed(Endpoint E, bool Alone) {
   Found[{E.Node, E.Port}] |= Alone;
   while (E.Port-- > 0)
@@ -160,7 +160,7 @@ bool Fetches::addNamed(const Module &M, ArrayRef<std::string> Names,
     for (const std::string &Name : Collection.node_list().value())
       if (Name.find(':') != std::string::npos)
         Add(Name);
-    // The initial value of a variable is that of all replicas.
+    // The initial value of a variable is the same on all replicas.
     tensorflow::VariableDef Variable;
     if (!Picks && holdsVariables(Key))
       for (const std::string &Bytes : Collection.bytes_list().value())
@@ -173,8 +173,8 @@ bool Fetches::addNamed(const Module &M, ArrayRef<std::string> Names,
   return true;
 }
 
-/// Returns true if the scalar of \p N is merged although it is equal on all
-/// replicas and no user named it. A read of a variable needs no merge.
+/// Returns true if the scalar of \p N, which is equal on all replicas, gets a
+/// merge although no user named it. A read of a variable needs no merge.
 bool Fetches::isWorthPicking(NodeId N) const {
   return Picks && isScalar({N, 0}) && none_of(G.dataInputs(N), [&](Endpoint E) {
            return Facts.Vars.variableOf(E) != NoNode;
@@ -202,8 +202,8 @@ bool Fetches::isRead(Endpoint E) const {
 }
 
 /// Returns true if \p E may be a loss with an error for each example, which no
-/// node sums. Its gradient then reads only the size of \p E, to make ones, or
-/// only another output of the op.
+/// node sums. The gradient then reads only the size of \p E, to make ones, or
+/// another output of the op.
 bool Fetches::isLossOfRows(Endpoint E) const {
   return isFloating(G.outputType(E)) && hasValue(E) &&
          (G.anyUse(E.Node,
@@ -211,8 +211,8 @@ bool Fetches::isLossOfRows(Endpoint E) const {
           (E.Port == 0 && Facts.Dims.numOutputs(E.Node) > 1 && !isRead(E)));
 }
 
-/// Returns true if the gradient of \p E begins with a tensor of ones of its
-/// shape, even if the gradient also reads \p E.
+/// Returns true if a gradient begins with ones in the shape of \p E. The
+/// gradient may also read the value of \p E.
 bool Fetches::beginsGradient(Endpoint E) const {
   return G.anyUse(E.Node, [&](Use U) {
     if (G.input(U) != E || !readsSize(U))
@@ -226,8 +226,8 @@ bool Fetches::beginsGradient(Endpoint E) const {
   });
 }
 
-/// Finds the nodes at which inference lost the batch size: type and shape are
-/// unknown, and an operand is replicated.
+/// Finds the nodes at which inference lost the batch size. Their type and shape
+/// are unknown, and an operand is replicated.
 std::vector<bool> Fetches::findLost() const {
   std::vector<bool> Lost(G.size());
   if (!hasStaticBatch())
@@ -279,7 +279,7 @@ void Fetches::addSinks() {
         })) {
       // A fetch of a variable's read must aggregate all copies. Users also
       // fetch scalars over all rows, such as a loss to which a penalty is
-      // added. The merge of such a scalar costs nothing unless it is fetched.
+      // added. Such a merge costs nothing unless a run fetches it.
       if ((readsState(N) && Aggregates) ||
           (sumsUpBatch({N, 0}) && Facts.Dims.numOutputs(N) == 1 &&
            G.outputType(N, 0) != DT_VARIANT))
@@ -335,7 +335,7 @@ bool Fetches::isResult(Endpoint E) const {
          G.outputType(E) != DT_VARIANT &&
          (!Number.isVarying() || Facts.Types.isByPolicy(Number) ||
           Facts.Types.blocks(E) != 0 ||
-          // Too many sizes are read by other nodes to merge them all.
+          // Nodes read too many sizes to merge all of them.
           (hasWholeSizes(Facts, E) &&
            !G.anyUse(E.Node, [&](Use U) { return G.isData(U); })));
 }
@@ -423,7 +423,7 @@ void Fetches::addForward() {
   BitVector OfGradients = madeOfGradients(
       G, Facts.Order,
       PerOp(G, [](StringRef Op, const OpDef *) { return isGradientOp(Op); }));
-  // Weights and values computed from them are equal on all replicas.
+  // Weights, and values that depend only on weights, are equal on all replicas.
   BitVector Seen(G.size()), OfVariable(G.size());
   auto IsWeight = [&](Endpoint E) {
     if (!Facts.Types.number(E).isTrue() || isScalar(E))
@@ -448,15 +448,15 @@ void Fetches::addForward() {
     }
     return bool(OfVariable[E.Node]);
   };
-  // A name costs about a quarter of a node on each replica. The names before
-  // the last weight are at most 2 % of the output, and in a large graph their
-  // number is limited, so that they cost little time.
+  // A name costs as much output as a quarter of a node on each replica. The
+  // names before the last weight may cost 2 % of the output. In a large graph a
+  // limit on their number bounds the time.
   constexpr size_t LeastNames = 4, MostNames = 512, NodesForName = 16;
   const size_t Most =
       std::min<size_t>(MostNames, LeastNames + G.size() / NodesForName);
   size_t Left = Most, LeftLast = Most / 4;
   size_t LeftAfter = MostNames;
-  // First adds values after the last weight, then the next values before it.
+  // First adds values after the last weight, then the nearest values before it.
   std::vector<NodeId> Work, Before;
   BitVector Reached(G.size());
   for (NodeId N : Facts.Order)
@@ -499,9 +499,9 @@ void Fetches::addForward() {
   }
   if (I == Before.size())
     return;
-  // If a loss covers all steps of an unrolled recurrence, the nearest values
-  // would take all names. So a quarter as many names go to the values that are
-  // computed last, such as the final states.
+  // If a loss covers all steps of an unrolled recurrence, the values nearest to
+  // the loss would use up all names. So the values that are computed last, such
+  // as the final states, get a quarter as many names.
   std::vector<uint32_t> Position(G.size());
   for (auto [Index, N] : enumerate(Facts.Order))
     Position[N] = static_cast<uint32_t>(Index);

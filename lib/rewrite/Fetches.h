@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds the tensors of a program that a user may fetch. Their names must refer
+// Finds the tensors of a program that a user may fetch, whose names must refer
 // to the global value. They are tensors that the user names, results that no
 // node reads, and values from which a loss is computed.
 //
@@ -44,23 +44,21 @@ public:
   /// Returns false after an error.
   bool addNamed(const Module &M, llvm::ArrayRef<std::string> Names,
                 DiagnosticEngine &Diags);
-  /// Adds results that no replica reads, and scalars that are reduced over the
-  /// batch.
+  /// Adds results that no replica reads, and scalars over the batch.
   void addSinks();
   /// Adds proved values from which a loss is computed, because training
   /// programs fetch them. A loss is a scalar over the batch, or a vector of
   /// per-example errors at which a gradient begins. All values between the last
   /// variable and the loss are added: predictions, per-example errors. Earlier
-  /// values are added if they are vectors per example or examples of the size
-  /// of a feed's, nearest to a loss first, while the output grows little.
-  /// A value that depends only on the batch size, such as the zero state of a
-  /// recurrent network, is not added: users feed it as often as they fetch it,
-  /// and do not need it merged.
+  /// values are added if they have a vector for each example, or examples of
+  /// the size of a fed example. The values nearest to a loss come first, up to
+  /// a limit on the output size. A value that depends only on the batch size,
+  /// such as the zero state of a recurrent network, is not added: users mostly
+  /// feed such a value and need no merge.
   void addForward();
 
   /// Returns nodes of unknown type, each with the origin of that type.
-  /// Considers nodes that \p Names contains and nodes whose results no node
-  /// reads.
+  /// Considers the nodes in \p Names and nodes whose results no node reads.
   std::vector<std::pair<NodeId, NodeId>>
   unrelated(llvm::ArrayRef<std::string> Names) const;
 

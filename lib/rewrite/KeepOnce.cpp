@@ -45,8 +45,8 @@ void restoreSizes(Graph &G, NodeId N) {
 }
 
 /// Updates the local sizes in the constant \p N after nodes became
-/// unreplicated. A size that was per-replica only because of such a node is
-/// global again. Returns false if \p N already holds the right sizes.
+/// unreplicated. Makes a size global again if it was per-replica only because
+/// of these nodes. Returns false if \p N already holds the right sizes.
 bool updateSizes(Graph &G, NodeId N, const DimAnalysis &Dims,
                  unsigned Replicas) {
   auto Original = G.attr(N, OriginalAttr);
@@ -135,8 +135,8 @@ bool dropStaleMerges(Graph &G, const ProgramFacts &Facts) {
 }
 
 /// Returns true if sync-batch-norm passes statistics to \p N, a fused batch
-/// norm or its gradient. Its results then differ from the results of the
-/// input's node of that name.
+/// norm or its gradient. The results of \p N then differ from the results of
+/// its node in the input.
 bool takesStatistics(const Graph &G, NodeId N) {
   return G.opName(N).starts_with(op::FusedBatchNorm) &&
          G.boolAttr(N, "is_training") == false && G.node(N).NumData > 4 &&
@@ -212,8 +212,7 @@ private:
   DenseMap<std::pair<NodeId, uint32_t>, Endpoint> Merged, Split;
 };
 
-/// Finds a node that concatenates the rows of all replicas of \p E, of type
-/// \p Type.
+/// Finds a node that concatenates the shards of \p E, of type \p Type.
 std::optional<Endpoint> OnceRewriter::merged(Endpoint E,
                                              ReplicationType Type) const {
   std::optional<Endpoint> Found;
@@ -235,11 +234,11 @@ Endpoint OnceRewriter::whole(NodeId User, Endpoint E) {
   const Node &From = G.node(E.Node);
   if (From.Kind == Inserted::Split)
     return splitSource(G, E.Node, E.Port);
-  // Without the replica's offset, the seed yields the single-device sample.
+  // The seed without the replica index yields the single-device sample.
   if (From.Kind == Inserted::Definition && G.isOp(E.Node, op::AddV2) &&
       isSeededDraw(G.opName(User)))
     return G.input(E.Node, 0);
-  // If the sizes agree, merge-fetches combines the value later.
+  // If local and global sizes agree, merge-fetches combines the value later.
   ReplicationType Type = Types.natural(E);
   if ((!Type.isSharded() && !Type.Symbolic) ||
       Facts.Vars.variableOf(E) != NoNode)
@@ -314,7 +313,8 @@ void OnceRewriter::takeNameBack(NodeId N) {
 void OnceRewriter::run() {
   std::vector<Edge> In, Out;
   StringSet<> Gone;
-  // An unreplicated loop has the rows of all replicas: no need to share.
+  // An unreplicated loop reads the rows of all replicas, so its condition needs
+  // no shared copy.
   dropLoops(G, Loops,
             [&](const SharedLoop &Its) { return IsKept[Its.Decided.User]; });
   std::vector<NodeId> Nodes = Types.kept().Nodes;
@@ -352,7 +352,7 @@ void OnceRewriter::run() {
   G.markModified();
 }
 
-/// Returns true if \p Op may read the initial state of a recurrence.
+/// Returns true if \p Op can read the initial state of a recurrence.
 bool beginsWith(StringRef Op) {
   return StringSwitch<bool>(Op)
       .Cases(op::Enter, op::RefEnter, op::While, op::StatelessWhile, true)
@@ -371,8 +371,8 @@ NodeId onlyReader(const Graph &G, Endpoint E) {
   return Several ? NoNode : Found;
 }
 
-/// Returns true if the loop that \p Enter enters only adds to the entering
-/// value, as a gradient sums the results of all iterations.
+/// Returns true if the loop only adds to the value of \p Enter. A gradient has
+/// such loops, which sum the results of all iterations.
 bool beginsSum(const Graph &G, NodeId Enter) {
   auto Next = [&](Endpoint E, StringRef Op) {
     NodeId N = onlyReader(G, E);
@@ -389,7 +389,7 @@ bool beginsSum(const Graph &G, NodeId Enter) {
   return Again != NoNode && onlyReader(G, {Again, 0}) == Merge;
 }
 
-/// Returns by node: true if it is computed from a variable.
+/// Returns a flag for each node: true if it is computed from a variable.
 std::vector<bool> ofVariables(const Graph &G, const ProgramFacts &Facts) {
   std::vector<bool> Result(G.size());
   for (NodeId N : Facts.Order)
@@ -400,8 +400,8 @@ std::vector<bool> ofVariables(const Graph &G, const ProgramFacts &Facts) {
 }
 
 /// Returns true if an op combines \p Zeros with rows that were concatenated on
-/// each replica. Zeros are right in any concatenation order, but a tensor that
-/// users feed for the whole batch is not.
+/// each replica. Zeros fit any concatenation order, but a tensor that users
+/// feed instead has the order of the whole batch.
 static bool meetsJoinedRows(const Graph &G, const ProgramFacts &Facts,
                             NodeId Zeros) {
   SmallVector<NodeId, 8> Work{Zeros};
@@ -419,11 +419,11 @@ static bool meetsJoinedRows(const Graph &G, const ProgramFacts &Facts,
   return Meets;
 }
 
-/// Finds computed tensors with a row for each example that users replace by
+/// Finds computed tensors, with a row for each example, that users replace by
 /// feeds. First, zeros that begin recurrences: arithmetic with zeros is only
-/// useful if users feed another state, such as the last one of the previous
-/// step. Second, vectors at which a gradient stops although they are computed
-/// from variables: users feed an earlier action.
+/// useful if users feed another state, such as the final state of the previous
+/// step. Second, vectors from variables at which a gradient stops
+/// (StopGradient): users feed an earlier action.
 std::vector<NodeId> fedTensors(const Graph &G, const ProgramFacts &Facts) {
   std::vector<NodeId> Found;
   enum : uint8_t { Other, Fills, Stops };
@@ -449,7 +449,7 @@ std::vector<NodeId> fedTensors(const Graph &G, const ProgramFacts &Facts) {
     if (!Type.isSharded() || !Shape || Shape->size() < 2)
       continue;
     if (Roles[This] == Stops) {
-      // A normalization has one number for each row.
+      // The factor of a normalization has only one number for each row.
       if (Shape->size() == 2 && Facts.Dims.table().isKnown((*Shape)[1]) &&
           !Facts.Dims.table().isOne((*Shape)[1]) && IsOfVariable(N))
         Found.push_back(N);
@@ -474,7 +474,7 @@ std::vector<NodeId> fedTensors(const Graph &G, const ProgramFacts &Facts) {
   return Found;
 }
 
-/// Returns true if some value may have an unknown type.
+/// Returns true if a value of the program may have an unknown type.
 bool mayBeUnrelated(const Graph &G, const ProgramFacts &Facts,
                     bool LocalBatchNorm) {
   auto IsLocalBatchNorm = [](auto Assumption) {
@@ -513,7 +513,8 @@ std::vector<NodeId> wantedNodes(const Graph &G, ArrayRef<std::string> Fetched) {
   return Wanted;
 }
 
-/// Finds the nodes to compute once, and the border between them and the rest.
+/// Finds the nodes to compute once, and the border between these nodes and the
+/// per-replica nodes.
 class OnceFinder {
 public:
   OnceFinder(Module &M, ArrayRef<std::string> Fetched, bool LocalBatchNorm,
@@ -566,7 +567,8 @@ bool OnceFinder::gatherRows(const ProgramFacts &Facts) {
         return IsGather(D) && GivesRows(D.User);
       }))
     return false;
-  // Gathers for all demands: readers of such an output may gather rows, too.
+  // Gathers for all demands, because readers of such an output may gather rows,
+  // too.
   Gather(Facts);
   G.markModified();
   return true;
@@ -641,8 +643,8 @@ std::vector<std::vector<NodeId>> partsOf(const Graph &G,
   return Result;
 }
 
-/// Adds to \p Fixed the nodes of \p Moved that cannot become unreplicated
-/// without nodes outside of \p Moved. Returns true if it added any.
+/// Adds to \p Fixed the nodes of \p Moved that cannot become unreplicated, or
+/// only together with nodes outside of \p Moved. Returns true if it added any.
 bool OnceFinder::fix(const ProgramFacts &Facts, ArrayRef<NodeId> Moved,
                      const TypeAnalysis::KeptNodes &Kept,
                      DenseSet<NodeId> &Fixed) const {
@@ -662,7 +664,7 @@ bool OnceFinder::fix(const ProgramFacts &Facts, ArrayRef<NodeId> Moved,
     }
   if (Fixed.size() != Before)
     return true;
-  // Here sizes, not edges, make nodes outside of Moved unreplicated. So each
+  // Sizes, not edges, make nodes outside of Moved unreplicated here. So each
   // part is tried by itself.
   static constexpr unsigned MaxParts = 8;
   std::vector<std::vector<NodeId>> Parts = partsOf(G, Moved);
@@ -674,7 +676,8 @@ bool OnceFinder::fix(const ProgramFacts &Facts, ArrayRef<NodeId> Moved,
 }
 
 /// Moves the border of unreplicated nodes so that fewer bytes are sent. A node
-/// stays if it would make other nodes unreplicated: their cost was not counted.
+/// stays per-replica if it would make further nodes unreplicated, since the cut
+/// did not count the cost of these nodes.
 void OnceFinder::moveCut() {
   static constexpr unsigned MaxTries = 8;
   DenseSet<NodeId> Fixed;

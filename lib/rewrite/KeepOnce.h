@@ -25,15 +25,15 @@ namespace graft {
 
 struct KeptOnce {
   bool Any = false;
-  /// Names of origins of unknown types, and why the types are unknown.
+  /// The name of each origin of unknown types, and why its type is unknown.
   std::vector<std::pair<std::string, std::string>> Causes;
 };
 
 /// Makes unproved nodes of \p M unreplicated as far as possible, and computed
 /// tensors that users replace by feeds. \p Fetched has the names of fetched
 /// tensors. \p LocalBatchNorm is as in KeepOptions. Undoes \p Loops that become
-/// unreplicated. \p Gather gathers the rows of all replicas for nodes that
-/// demand them. It is called if that changes the output sizes of such a node.
+/// unreplicated. Calls \p Gather, which gathers the rows of all replicas for
+/// nodes that demand them, if that changes the output sizes of such a node.
 KeptOnce keepOnce(Module &M, llvm::ArrayRef<std::string> Fetched,
                   bool LocalBatchNorm, std::vector<SharedLoop> Loops,
                   llvm::function_ref<void(const ProgramFacts &)> Gather,

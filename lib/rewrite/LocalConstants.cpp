@@ -130,8 +130,8 @@ bool mayHoldRows(const Graph &G, ArrayRef<NodeId> Splits) {
   return false;
 }
 
-/// Returns a hint for the case that \p Feed is split along another axis than
-/// the batch axis, if one of its axes has an unknown size.
+/// Returns a hint that \p Feed may have another batch axis, if one of its axes
+/// has an unknown size.
 std::string LocalConstants::otherAxis(Endpoint Feed) const {
   auto Shape = Dims.shape(Feed);
   for (size_t I = 0; Shape && I < Shape->size(); ++I)
@@ -226,8 +226,8 @@ bool LocalConstants::run(ArrayRef<NodeId> Order, ArrayRef<NodeId> Splits) {
   auto HasRows = [&](NodeId N) {
     return isVariableOp(G.opName(N)) && Dims.batchAxis({N, 0}) >= 0;
   };
-  // If only a variable has a known row count, nodes that combine it with the
-  // batch are computed once.
+  // If only a variable has a static row count, the nodes that combine the
+  // variable with the batch are computed once.
   if (!isAnyStatic(G, Splits) && any_of(Order, HasRows)) {
     Static = true;
     return true;

@@ -21,10 +21,9 @@
 namespace graft {
 
 /// Returns true if constants may hold the row count of the operands of \p
-/// Splits. This is so if a feed, an attribute or a shape without -1 has a
-/// static row count, or if an op creates or slices that many rows, or contracts
-/// a constant with rows. (The certificate refuses programs with other such
-/// constants.)
+/// Splits: if a feed, an attribute or a shape without -1 has a static row
+/// count, or if an op creates or slices that many rows, or contracts a constant
+/// with rows. (The certificate refuses programs with other such constants.)
 bool mayHoldRows(const Graph &G, llvm::ArrayRef<NodeId> Splits);
 
 class LocalConstants {
@@ -41,7 +40,7 @@ public:
 
   /// Constants whose local value differs from the global value.
   llvm::ArrayRef<NodeId> local() const { return Local; }
-  /// Returns true if some batch sizes are static.
+  /// Returns true if at least one batch size is static.
   bool isStatic() const { return Static; }
 
 private:

@@ -30,9 +30,9 @@ void forEachVariable(
 /// names several, because the user then chooses one.
 std::optional<llvm::SmallVector<NodeId, 8>> localInit(const Module &M);
 
-/// Makes \p N the only op that runs.
+/// Makes \p N the only op of the collection.
 void setLocalInit(Module &M, NodeId N);
-/// Adds \p N to the ops among which the user chooses.
+/// Adds \p N to the ops of the collection, among which the user chooses.
 void addLocalInit(Module &M, NodeId N);
 
 } // namespace graft

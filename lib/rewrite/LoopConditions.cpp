@@ -4,8 +4,8 @@
 //
 // A backward walk from LoopCond finds the nodes that decide an iteration, in
 // the loop and in the loops around it. Only nodes that depend on rows are
-// repeated. Other nodes, such as a counter, are equal if all replicas run as
-// many iterations.
+// repeated. Other nodes, such as a counter, are equal on all replicas if the
+// number of iterations is equal.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,9 +32,9 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-/// Finds the operands in loops that need a global value and lack one: loop
+/// Finds the operands in loops that must be global values but are not: loop
 /// conditions, and values that replicas would have to exchange. If the loop of
-/// a gradient pops such a value from a stack, the pushed operand is found
+/// a gradient pops such a value from a stack, returns the pushed operand
 /// instead.
 std::vector<Use> decisions(const Graph &G, const ProgramFacts &Facts,
                            const LoopInfo *Loops) {
@@ -340,7 +340,7 @@ std::vector<SharedLoop> shareLoopConditions(Module &M,
   std::vector<SharedLoop> Result;
   JoinedRows Joined;
   DenseSet<std::pair<NodeId, unsigned>> Tried;
-  // A shared condition may give types to other values in loops: try again.
+  // A shared condition may make the types of further operands known, so repeat.
   for (bool More = true; More;) {
     More = false;
     const ProgramFacts &Facts = programFacts(M);

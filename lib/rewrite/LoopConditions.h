@@ -45,8 +45,8 @@ struct SharedLoop {
 };
 
 /// Makes replicas run as many iterations of each loop as the single device, and
-/// take the same branches in it. Skips a loop if the repeated work is more than
-/// a third of the loop's, or if types do not prove the result.
+/// the same branches. Skips a loop if the repeated work is more than a third of
+/// the loop's work, or if types do not prove the result.
 std::vector<SharedLoop> shareLoopConditions(Module &M, DiagnosticEngine &Diags);
 
 /// Undoes and removes all entries of a loop in \p Loops if \p IsGone returns

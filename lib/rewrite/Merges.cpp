@@ -32,7 +32,7 @@ Endpoint insertMerge(Graph &G, Endpoint E, ReplicationType Type, StringRef Base,
   Name += Combine == combine::Pick ? "/pick" : "/merged";
   NodeId N =
       G.insertNode(Name, FromReplicasOp, E, E.Node, Attrs, Inserted::Merge);
-  // Users read an equal value or a handle directly from copy 0.
+  // Users read a value that is equal on all replicas, or a handle, from copy 0.
   if (Combine == combine::Pick && !Type.isVarying() && !Picked)
     G.node(N).Flags |= NF_ElidePrimary;
   if (!Type.isVarying() && Type.K != 0) {

@@ -6,10 +6,10 @@
 // side of the cut. It has two nodes for each tensor, because a tensor is sent
 // once, however many nodes read it:
 //
-//     reader ──∞──> gather ──bytes──> maker     a reader is computed once, and
-//                                               the maker is replicated
-//     maker ──bytes──> split ──∞──> reader      the other way round
-//     node ──work──> sink                       it is computed once
+//     reader ──∞──> gather ──bytes──> maker     a reader is computed once, the
+//                                               maker on each replica
+//     maker ──bytes──> split ──∞──> reader      the maker is computed once
+//     node ──work──> sink                       the node is computed once
 //
 // Nodes that must be computed once are the source. Nodes that must be
 // replicated are the sink. Only near nodes take part: the work on their path to
@@ -45,9 +45,9 @@ namespace {
 /// Operations of a device while one byte is sent between devices: 12 GB/s
 /// (LinkSpeeds) against 100 billion memory-bound operations per second.
 constexpr double OperationsPerByte = 8;
-/// The share of the work that may be moved.
+/// The maximum share of the work that may become unreplicated.
 constexpr double MostWork = 0.01;
-/// The most nodes that may be on either side: the nearest.
+/// The maximum number of near nodes, the nearest first.
 constexpr size_t MostNear = 4096;
 
 class OnceCut {
@@ -198,7 +198,7 @@ double OnceCut::splitBytes(Endpoint E, const Tensor &T) const {
   return Work.bytes(E) * (Replicas - 1) / (IsRows ? Replicas : 1);
 }
 
-/// Adds \p Reader to each tensor that it reads from a node for which \p Counts
+/// Adds \p Reader to each of its operands from a node for which \p Counts
 /// returns true.
 template <typename Fn> void OnceCut::addReader(NodeId Reader, Fn Counts) {
   for (Endpoint E : G.dataInputs(Reader))

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Unreplicated nodes read the rows of all replicas, and replicas read their
-// shards of the results. This border can be moved: an op near it that each
-// replica could compute on its shard may be computed once, on all rows, if
-// fewer bytes are sent then.
+// shards of the results. This border can be moved. Each replica could compute
+// an op near the border on its shard, but computing the op once, on all rows,
+// may send fewer bytes.
 //
 //     h = OneHot*(labels)             h = OneHot(all)
 //     s = Sort(_FromReplicas(h)) →    s = Sort(h)

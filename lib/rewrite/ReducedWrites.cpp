@@ -44,8 +44,8 @@ private:
   const Graph &G;
   const ProgramFacts &Facts;
   PerOp Followed;
-  /// Demands by the tensor that is combined for all readers, and by the operand
-  /// for which alone it is combined.
+  /// The demands: by tensor, if it is combined for all readers, and by operand,
+  /// if it is combined for one reader only.
   DenseMap<uint32_t, std::vector<unsigned>> ForAll;
   DenseMap<std::pair<NodeId, unsigned>, std::vector<unsigned>> ForOne;
   std::vector<bool> Leads; ///< By output.
@@ -81,7 +81,7 @@ ReducedWrites::ReducedWrites(const Graph &G, const ProgramFacts &Facts)
   }
 }
 
-/// Returns the demands that operand \p I of \p N has, or null.
+/// Returns the demands for operand \p I of \p N, or null.
 const std::vector<unsigned> *ReducedWrites::demandsAt(NodeId N,
                                                       unsigned I) const {
   if (auto It = ForOne.find({N, I}); It != ForOne.end())

@@ -334,13 +334,13 @@ void ReductionReport::warnNoGradient(const ProgramFacts &Facts) const {
     const Node &This = G.node(N);
     if (This.Kind == Inserted::Reduce || This.Kind == Inserted::Gather)
       return;
-    // A part of the step is computed once.
+    // A node that is kept unreplicated may compute the gradient.
     if (isKeptOnce(G, N))
       return;
     IsSpread |= This.Count == Copies::PerReplica;
     Writes |= Facts.Vars.isUpdate(G, N) && !initializes(G, Facts.Vars, N);
-    // merge-fetches writes the sum, or the gathered rows of a sparse gradient,
-    // to a shared variable.
+    // merge-fetches will write the sum, or the gathered rows of a sparse
+    // gradient, to the shared variable.
     if (Facts.Vars.isUpdate(G, N) && any_of(G.dataInputs(N), [&](Endpoint E) {
           return Types.type(E).isPartial() || Types.natural(E).isPartial() ||
                  (Types.type(E).isSharded() &&

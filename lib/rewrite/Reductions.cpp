@@ -21,8 +21,8 @@ StringRef specName(Synchronizer::SpecType Spec) {
                                       : "auto";
 }
 
-/// A gradient passes through a clip and some arithmetic before it is applied.
-/// The limit on longer paths keeps the total cost linear.
+/// The maximum number of nodes that are visited from one reduction. Few ops lie
+/// between a gradient and its update, and the limit keeps the cost linear.
 static constexpr size_t MaxSteps = 256;
 
 static bool haveOneShape(const DimAnalysis &Dims, Endpoint A, Endpoint B) {
@@ -35,8 +35,8 @@ static bool haveOneShape(const DimAnalysis &Dims, Endpoint A, Endpoint B) {
          });
 }
 
-/// Returns true if \p N only changes the layout of its elements: a sum over
-/// broadcast axes is brought to the shape of the variable.
+/// Returns true if \p N only moves its elements, such as the Reshape of a sum
+/// over broadcast axes to the shape of the variable.
 static bool keepsElements(const Graph &G, NodeId N) {
   StringRef Op = G.opName(N);
   return Op == op::Reshape || Op == op::Squeeze || Op == op::Transpose;

@@ -22,7 +22,7 @@ llvm::StringRef specName(Synchronizer::SpecType Spec);
 struct ReductionUse {
   /// Variables that the value reaches through tensors of its size, by name.
   llvm::SmallVector<NodeId, 2> Variables;
-  /// Their synchronizer, if all variables that have one have the same.
+  /// The synchronizer of these variables, unless two of them differ.
   std::optional<Synchronizer> Sync;
 };
 

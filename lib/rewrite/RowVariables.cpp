@@ -46,7 +46,8 @@ RowVariables::find(NodeId Var, const LoopInfo *Loops) const {
   return Is;
 }
 
-/// Returns true if \p N slices columns: TensorFlow then copies the elements.
+/// Returns true if \p N slices columns, because TensorFlow then copies the
+/// elements.
 bool RowVariables::takesColumns(NodeId N) const {
   if (!G.isOp(N, op::Slice))
     return false;
@@ -82,7 +83,7 @@ void RowVariables::keepOnce(NodeId N, NodeId Var) {
   }
   for (unsigned I = 0; I < G.node(N).NumData; ++I) {
     Endpoint E = G.input(N, I);
-    // N may read a new split of another variable.
+    // N may read a split that share() added for another variable.
     int Axis = G.isOp(E.Node, ToReplicasOp)
                    ? static_cast<int>(G.intAttr(E.Node, "axis").value_or(-1))
                    : Dims.batchAxis(E);

@@ -37,8 +37,8 @@ public:
   /// Splits the reads of variables that have a batch axis in \p Dims, unless
   /// they have other uses. Returns the splits.
   std::vector<NodeId> split();
-  /// Concatenates the values that replicas write to these variables. Call this
-  /// function when the copies of nodes are known.
+  /// Concatenates the values that replicas write to these variables. Must run
+  /// when the copies of nodes are known.
   void merge();
 
 private:

@@ -90,7 +90,7 @@ std::optional<std::string> destinationOf(const Graph &G, NodeId Var,
     return Fail(HasTask
                     ? "names a job and a task, but the replicas' devices do not"
                     : "names no job and task, but the replicas' devices do");
-  // A device name has two spellings: use that of the mesh.
+  // A device name may have several spellings. Returns the spelling of the mesh.
   for (const std::string &Of : Devices.Devices)
     if (auto Its = DeviceName::parse(Of); Its && Its->str() == Device->str())
       return Of;

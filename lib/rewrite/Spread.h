@@ -21,15 +21,16 @@ struct Joined {
   std::string str() const;
 };
 
-/// The work that grows with the rows and that updates of variables need, in
-/// operations for one row of the batch. An axis of unknown size counts as one.
+/// The work, in operations for one row of the batch, that updates of variables
+/// depend on and that grows with the row count. An axis of unknown size counts
+/// as one.
 struct Spread {
   double Split = 0; ///< Work of replicas on their shards.
   double Once = 0;  ///< Work of unreplicated nodes, on all rows.
   unsigned OnceNodes = 0;
   Joined Rows;
 
-  /// The share that is split, from 0 to 1.
+  /// The distributed share of the work, from 0 to 1.
   double share() const { return Split + Once > 0 ? Split / (Split + Once) : 1; }
 };
 

@@ -46,12 +46,12 @@ private:
   const ProgramFacts &Facts;
   LocalRuns Local;
   std::vector<Repair> Repairs;
-  std::vector<Repair> Named; ///< For gradients that the input names.
+  std::vector<Repair> Named; ///< Repairs of gradients that the input names.
   DenseSet<NodeId> Segments; ///< Segment sums with a repair.
 };
 
 /// Returns true if the input names the gradient of \p Var and that gradient is
-/// not proved. It is then repaired, whatever ops the optimizer consists of.
+/// not proved. Such a gradient is repaired for any optimizer.
 bool RepairFinder::isNamed(NodeId Var) {
   for (const NamedGradient &Gradient : M.Gradients) {
     auto V = G.findEndpoint(Gradient.Variable);
@@ -73,12 +73,13 @@ bool RepairFinder::isNamed(NodeId Var) {
   return false;
 }
 
-/// Returns the tensor nearest to a gradient whose mean determines that of \p E.
-/// Goes back through sums and through factors that are equal on all replicas.
+/// Returns the tensor nearest to a gradient whose mean determines the mean of
+/// \p E. Walks back through sums and through factors that are equal on all
+/// replicas.
 Endpoint RepairFinder::nearestGradient(Endpoint E) const {
   for (;;) {
     NodeId N = E.Node;
-    // In a loop replicas cannot exchange anything.
+    // Replicas cannot exchange values in a loop.
     if (G.node(N).Kind != Inserted::No || G.isOp(N, op::Exit) ||
         G.isOp(N, op::RefExit))
       return E;
@@ -187,7 +188,8 @@ void RepairFinder::repairValue(NodeId N, unsigned I) {
                G.name(Source.Node))});
 }
 
-/// Drops reductions of values that other repairs make equal on all replicas.
+/// Drops reductions of values that are equal on all replicas after other
+/// repairs.
 void RepairFinder::dropSpared() {
   DenseMap<NodeId, SmallVector<size_t, 1>> By;
   for (size_t I = 0; I < Repairs.size(); ++I)

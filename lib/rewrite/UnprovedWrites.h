@@ -22,23 +22,24 @@
 
 namespace graft {
 
-/// A mean or gather over replicas that makes unproved writes equal on all.
+/// A mean or gather that makes unproved writes equal on all replicas.
 struct Repair {
   Endpoint Source;
   NodeId User = NoNode; ///< NoNode: a reduction, for all users. Else a gather.
   unsigned Index = 0;
-  bool Adds = true; ///< Set if the write adds rows: they are divided.
+  bool Adds = true; ///< Set if the write adds rows, which are divided.
   NodeId Cause = NoNode;
   std::string Text; ///< The warning; empty if another repair has it.
 };
 
-/// Returns the repairs to insert for the unproved writes of \p M, in this
-/// order. With \p OnlyNamed, only repairs of gradients that the input names.
+/// Returns the repairs for the unproved writes of \p M in the order of
+/// insertion. With \p OnlyNamed, returns only repairs of gradients that the
+/// input names.
 std::vector<Repair> findRepairs(const Module &M, const ProgramFacts &Facts,
                                 bool OnlyNamed);
 
-/// Reduces the unproved values of writes to variables with an aggregation, or
-/// takes them from replica 0. Returns true if it inserted anything.
+/// Combines the unproved values that are written to variables with an
+/// aggregation, as the aggregation says. Returns true if it inserted nodes.
 bool aggregateWrites(Graph &G, const ProgramFacts &Facts,
                      DiagnosticEngine &Diags);
 

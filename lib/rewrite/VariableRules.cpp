@@ -175,8 +175,8 @@ bool applyDeclaredRules(Module &M, Policy Default, DiagnosticEngine &Diags) {
   DenseMap<NodeId, Plan> Plans;
   bool Good = true;
   // Strategies of TensorFlow have no scatter for sync-on-read variables, but
-  // tf.metrics.mean_per_class_accuracy declares such variables. They are
-  // treated as ordinary ones.
+  // tf.metrics.mean_per_class_accuracy declares some. They are treated as
+  // variables without a declaration.
   std::optional<VariableIndex> Vars;
   auto IsScattered = [&](NodeId Var) {
     if (!Vars)

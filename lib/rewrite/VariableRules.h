@@ -18,9 +18,10 @@ namespace graft {
 
 /// Sets policy and aggregation of the variables of \p G by \p Rules:
 /// `GLOB=POLICY[,AGGREGATION]`, separated by `;`. The first rule whose GLOB
-/// (fnmatch) matches the name of a variable applies. Slots, which an op updates
-/// together with a variable, follow its rule unless they have one. Adds all
-/// these variables to \p Named. Returns false after an error.
+/// (fnmatch) matches the name of a variable applies. A slot, which an op
+/// updates together with a variable, gets the rule of the variable unless a
+/// rule matches the slot. Adds all these variables to \p Named. Returns false
+/// after an error.
 bool applyVariableRules(Graph &G, const VariableIndex &Vars,
                         llvm::ArrayRef<std::string> Rules,
                         llvm::DenseSet<NodeId> &Named, DiagnosticEngine &Diags);
@@ -29,9 +30,9 @@ bool applyVariableRules(Graph &G, const VariableIndex &Vars,
 std::string similarVariable(const Graph &G, const VariableIndex &Vars,
                             llvm::StringRef Name);
 
-/// Sets policy and aggregation of variables as VariableDefs of \p M declare: a
-/// synchronization other than AUTO, or an aggregation other than NONE. An
-/// aggregation alone sets the policy \p Default.
+/// Sets policy and aggregation of variables as VariableDefs of \p M declare
+/// them: a synchronization other than AUTO, or an aggregation other than NONE.
+/// A variable with an aggregation alone gets the policy \p Default.
 bool applyDeclaredRules(Module &M, Policy Default, DiagnosticEngine &Diags);
 
 /// Returns true if \p Update writes a per-replica value: it is in the step.

@@ -4,8 +4,8 @@
 //
 // A greedy search visits the variables with the most bytes first. For each it
 // selects the choice with the shortest predicted step, given the earlier
-// choices. Choices are equally fast if another link is the busiest by far. Then
-// the choice that moves fewer bytes wins.
+// choices. Two choices are equally fast if another link is the busiest by far.
+// Then the choice that moves fewer bytes wins.
 //
 //===----------------------------------------------------------------------===//
 

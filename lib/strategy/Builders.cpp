@@ -168,7 +168,7 @@ public:
   }
 
   void skipGroup() { ++Counted; }
-  /// Returns why the last variable is not partitioned, for the remark.
+  /// Returns the reason why the last variable is whole, for the remark.
   std::string takeWhole() { return std::exchange(Whole, ""); }
 
 private:
@@ -226,7 +226,7 @@ unsigned Build::numShards(const VariableRow &Row, unsigned Axis, Shards How) {
 /// A strategy and its name.
 struct Builder {
   StrategyTraits Traits;
-  /// Decides about one variable. Null: buildAuto decides about all together.
+  /// Sets the strategy of one variable. Null: buildAuto sets all together.
   void (*Make)(Build &, const VariableRow &, VariableStrategy &);
 };
 

@@ -27,20 +27,20 @@ struct BuilderOptions {
   std::vector<std::string> Servers;
 };
 
-/// The properties of a strategy before it sees a variable.
+/// The properties of a strategy that hold for all variables.
 struct StrategyTraits {
   llvm::StringLiteral Name;
   /// Set if the strategy may partition variables.
   bool Cuts;
-  /// The policy of all variables, if the strategy without options decides only
-  /// their policy.
+  /// The one policy of all variables, if the strategy without options sets
+  /// nothing else.
   Policy ForAll = Policy::None;
 };
 
-/// `ps`, `ps-load-balancing`, `partitioned-ps`, `uneven-partitioned-ps`,
-/// `all-reduce`, `partitioned-all-reduce`, `random-axis-partition-all-reduce`,
-/// `parallax`, and `auto`, which is not a builder
-/// of AutoDist's (lib/strategy/Plan.h).
+/// Returns `ps`, `ps-load-balancing`, `partitioned-ps`,
+/// `uneven-partitioned-ps`, `all-reduce`, `partitioned-all-reduce`,
+/// `random-axis-partition-all-reduce`, `parallax`, and `auto`, which AutoDist
+/// does not have (lib/strategy/Plan.h).
 std::vector<std::string> builderNames();
 
 /// Returns the traits of the builder \p Name, or null if there is none.

@@ -20,7 +20,7 @@
 
 namespace graft {
 
-/// Properties of the machines that a resource spec does not have.
+/// Machine properties that a resource spec does not state.
 struct LinkSpeeds {
   /// Bytes per second inside a machine, shared by its devices: a PCIe 3.0 root
   /// of 16 lanes moves 15.75 GB/s less its headers.
@@ -92,7 +92,7 @@ private:
   void addRing(Traffic &T, double Bytes) const;
   void addGather(Traffic &T, double Bytes) const;
   /// Adds \p Down bytes from the destination to each replica and \p Up bytes
-  /// back. With \p Same all replicas receive the same tensor.
+  /// back. If \p Same, all replicas receive the same tensor.
   void addServer(Traffic &T, const Synchronizer &S, double Down, bool Same,
                  double Up) const;
 

@@ -15,9 +15,9 @@
 
 namespace graft {
 
-/// Builds the strategy `auto`: for each variable, those with the most bytes
-/// first, selects the choice that adds the least time. Returns the strategy of
-/// a builder if that is faster.
+/// Builds the strategy `auto`. Visits the variables with the most bytes first,
+/// and selects for each the choice that adds the least time. Returns the
+/// strategy of a builder if that is faster.
 StrategyRecord buildAuto(llvm::ArrayRef<VariableRow> Variables,
                          const ResourceSpec &Spec,
                          const BuilderOptions &Options);
@@ -27,7 +27,8 @@ struct PlanRow {
   Prediction Cost;
 };
 
-/// Returns all builders and `auto`, the fastest first, each plus \p Joined.
+/// Returns the predicted costs of all builders and `auto`, the fastest first.
+/// Each includes the gather of \p Joined.
 std::vector<PlanRow> makePlan(llvm::ArrayRef<VariableRow> Variables,
                               const ResourceSpec &Spec,
                               const BuilderOptions &Options,
@@ -37,11 +38,11 @@ std::vector<PlanRow> makePlan(llvm::ArrayRef<VariableRow> Variables,
 std::string planText(llvm::ArrayRef<PlanRow> Rows,
                      llvm::ArrayRef<VariableRow> Variables,
                      const ResourceSpec &Spec, JoinedBytes Joined = {});
-/// Returns the same as YAML, in bytes and seconds.
+/// Returns \p Rows as YAML, in bytes and seconds.
 std::string planYaml(llvm::ArrayRef<PlanRow> Rows,
                      llvm::ArrayRef<VariableRow> Variables,
                      const ResourceSpec &Spec, JoinedBytes Joined = {});
-/// Returns the same as JSON.
+/// Returns \p Rows as JSON.
 std::string planJson(llvm::ArrayRef<PlanRow> Rows,
                      llvm::ArrayRef<VariableRow> Variables,
                      const ResourceSpec &Spec, JoinedBytes Joined = {});

@@ -110,7 +110,7 @@ std::string printPartition(const Partition &P);
 /// Parses a partition with at least one part, none of them empty.
 std::optional<Partition> parsePartition(llvm::StringRef Text);
 
-/// Return the attributes that assign-strategy wrote on \p Var, if it did.
+/// Return the attributes that assign-strategy wrote on \p Var, if any.
 std::optional<Synchronizer> synchronizerOf(const Graph &G, NodeId Var);
 std::optional<Partition> partitionOf(const Graph &G, NodeId Var);
 

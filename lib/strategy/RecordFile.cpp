@@ -260,7 +260,7 @@ Error readVariable(const pb::Strategy::Node &Node, VariableStrategy &V) {
       return failure("part '" + Part.var_name() +
                      "': " + toString(std::move(E)));
   }
-  // A variable whose parts have synchronizers needs none itself.
+  // If the parts have synchronizers, the variable itself needs none.
   if (!V.Parts.empty() &&
       Node.synchronizer_case() == pb::Strategy::Node::SYNCHRONIZER_NOT_SET) {
     V.Sync = V.Parts.front();

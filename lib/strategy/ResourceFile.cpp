@@ -284,9 +284,10 @@ Error ResourceReader::chooseChief(const Value &Nodes, ResourceSpec &Spec) {
   return Error::success();
 }
 
-/// Returns the first comma of \p Text after too many commas with only comments
-/// between them, or null. The parser recurses for each such comma. A '#' may
-/// begin a comment or not, depending on its context, so both cases are counted.
+/// Returns the comma of \p Text at which a run of commas, with only comments
+/// between them, is too long; or null. The parser recurses for each such comma.
+/// A '#' may begin a comment or not, depending on its context, so both cases
+/// are counted.
 static const char *commaTooMany(StringRef Text) {
   constexpr unsigned MaxCommas = 64;
   unsigned Commas = 0, WithComments = 0;

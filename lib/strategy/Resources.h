@@ -71,7 +71,7 @@ struct VariableRow {
   unsigned Type = DT_INVALID;
   std::vector<int64_t> Shape; ///< Fully known, or empty with Bytes 0.
   uint64_t Bytes = 0;
-  bool Sparse = false; ///< Every update in the step takes rows (indices).
+  bool Sparse = false; ///< Every update in the step has row indices.
   /// Sparse: the number of indices in a step, if shapes determine it; else 0.
   uint64_t RowsPerStep = 0;
 };

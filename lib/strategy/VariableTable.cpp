@@ -101,8 +101,8 @@ private:
 };
 
 /// Returns the number of elements of \p Indices, or 0 if the shape is not
-/// known. Behind a Unique, counts its input, because the size of its output is
-/// known only in the step.
+/// known. For the output of a Unique, counts the elements of its input: the
+/// size of the output is known only in the step.
 uint64_t Table::rowsOf(Endpoint Indices) {
   while (Indices.Port == 0 &&
          (G.isOp(Indices.Node, op::Unique) ||

@@ -123,7 +123,7 @@ bool Checker::matchNodes() {
           AgainOf[P] = I;
       continue;
     }
-    // Most ids are those of the input, but names decide.
+    // Most nodes have the id that they have in the input, but names decide.
     StringRef Origin = originName(G, P);
     NodeId I = P;
     if (P >= In.size() || !isSameText(In.name(P), Origin))
@@ -231,9 +231,9 @@ void Checker::compareAttrs(NodeId I, NodeId P) {
       error(P, "attribute '" + A.Key + "' is not in the input");
 }
 
-/// Returns true if \p Key is squeeze_dims and the Squeeze \p I has no such axes
-/// in the input. It then drops all axes of size 1, which a program may name.
-/// Notes \p P, so that run() checks the named axes.
+/// Returns true if \p Key is squeeze_dims and the Squeeze \p I lists no axes in
+/// the input. The op then drops all axes of size 1, and a program may list
+/// them. Records \p P, so that run() checks the listed axes.
 bool Checker::mayNameAxes(NodeId I, NodeId P, StringRef Key) {
   if (Key != "squeeze_dims" || !G.isOp(P, op::Squeeze))
     return false;
@@ -263,7 +263,7 @@ bool Checker::readsDefined(NodeId I, NodeId P, unsigned K) const {
     return true;
   if (BatchNorms->isHollow(Want) && !readsShapeOnly(G, P, Want.Port))
     return false;
-  // A seed with an offset for each replica stands for the seed itself.
+  // A seed plus an offset for each replica counts as the seed.
   E = withoutOffset(G, P, K, strip(E), Replicas);
   return E.Node != NoNode && reads(erase(E), Want);
 }
@@ -311,8 +311,8 @@ void Checker::compareNode(NodeId I, NodeId P) {
 }
 
 /// Returns true if \p N is unreplicated and takes global values only. Its
-/// operands have the sizes of the single-device step, so sizes that are equal
-/// in that step are equal here. (Conflicting sizes prove nothing.)
+/// operands have the sizes of the single-device step, so a conflict of these
+/// sizes is no error.
 bool Checker::isOfWholeBatch(const ProgramFacts &Facts, NodeId N) const {
   return G.node(N).Count == Copies::Once &&
          all_of(G.dataInputs(N), [&](Endpoint E) {
@@ -368,10 +368,10 @@ void Checker::checkDemands(const ProgramFacts &Facts) {
   checkForeignOps(Facts);
 }
 
-/// Checks that each replica can run the nodes whose local and global values no
-/// rule relates. (The pass insert-reductions checks that these nodes leave
-/// copies of variables equal. A written file does not state which copies may
-/// differ by a rule for their variable.)
+/// Checks that each replica may run the nodes for which no rule relates local
+/// and global values. The pass insert-reductions checks that these nodes leave
+/// copies of variables equal. A written file does not state the policies by
+/// which copies may differ.
 void Checker::checkLocalRuns(const ProgramFacts &Facts) {
   LocalRuns Local(G, Facts);
   auto IsTold = [&](NodeId N) {
@@ -383,10 +383,10 @@ void Checker::checkLocalRuns(const ProgramFacts &Facts) {
       error(F.Node, F.Why + Local.spoiledBy(F.Node).str(G));
 }
 
-/// Reports per-replica nodes that take a variable and whose op is not part of
-/// TensorFlow. The effect of such an op is unknown. Each copy would apply it to
-/// the rows of its replica, and N copies would apply it to an unreplicated
-/// variable.
+/// Reports per-replica nodes with a variable as input and an op that is not
+/// part of TensorFlow. The effect of the op is unknown. Each copy would apply
+/// it to the shard of its replica, and an unreplicated variable would change N
+/// times.
 void Checker::checkForeignOps(const ProgramFacts &Facts) {
   auto IsForeign = [&](uint32_t Op) {
     return !G.opDefOf(Op) && !G.opNameOf(Op).starts_with("_");
@@ -420,7 +420,7 @@ void Checker::checkConstant(const ProgramFacts &Facts, NodeId P) {
       error(P, "this constant has the size of a per-replica shard");
     return;
   }
-  // A constant that no pass changed is right if no element follows the batch.
+  // An unchanged constant is right if no element is a per-replica size.
   if (In.attrBytes(I).data() == G.node(P).AttrData &&
       !Facts.Dims.isSymbolic({P, 0}))
     return;

@@ -41,8 +41,8 @@ void checkLoops(const Graph &G, const LoopInfo &Loops,
                         "', which is unreplicated");
 }
 
-/// Returns true if \p Now differs from \p Was only where \p Sizes follow the
-/// batch, and has the size of a per-replica shard there.
+/// Returns true if \p Now is \p Was with a per-replica size for each of \p
+/// Sizes that depends on the batch.
 static bool isLocalShape(const DimAnalysis &Dims, ArrayRef<DimId> Sizes,
                          ArrayRef<int64_t> Was, ArrayRef<int64_t> Now,
                          unsigned Replicas) {

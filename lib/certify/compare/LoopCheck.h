@@ -23,9 +23,9 @@ namespace graft {
 void checkLoops(const Graph &G, const LoopInfo &Loops,
                 llvm::function_ref<void(NodeId, const llvm::Twine &)> Error);
 
-/// Returns true if \p Now is the shape \p Was, except that each size that
-/// follows the batch is that of the shard of one replica. Both are values of
-/// the attribute statedShape() of \p N.
+/// Returns true if \p Now is the shape \p Was with a per-replica size for each
+/// size that depends on the batch. Both are values of the attribute
+/// statedShape() of \p N.
 bool isLocalStatedShape(const Graph &G, const DimAnalysis &Dims, NodeId N,
                         llvm::StringRef Was, std::optional<llvm::StringRef> Now,
                         unsigned Replicas);

@@ -2,8 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The checks of the certificate that go node by node, with types inferred from
-// scratch.
+// Checks each node of the program by itself, with types inferred from scratch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -170,7 +169,7 @@ void NodeChecker::checkName(const ProgramFacts &Facts, NodeId N) {
   if (This.Flags & NF_ElidePrimary)
     error(N, "is marked as forwarding for replica 0, so the output would have "
              "no node with its name");
-  // A node of the input may not take a name that another one lost.
+  // A node of the input may not have the old name of a renamed node.
   if (auto It = C.NamedAfter.find(N);
       It != C.NamedAfter.end() && It->second != InputOf[N] &&
       !(This.Count == Copies::PerReplica && This.Flags & NF_LocalName))

@@ -5,12 +5,12 @@
 // Edges alone mostly suffice for this proof. Assign to each node of the program
 // the needs of its node in the input. Assign to each inserted node the needs of
 // all its inputs together. Suppose that, along each edge from an inserted node
-// to a node of the input, the needs of the inserted node are a subset of those
-// of its user. Then the assigned sets include the true needs, which are the
-// least such assignment. The condition holds if the inserted node depends on
-// one node only, its *front*, and the user has an edge from the front in the
-// input. Where edges do not suffice, the check compares sets. It computes them
-// over the input once, and over the program where it may differ.
+// to a node of the input, the needs of the inserted node are a subset of the
+// needs of its user. Then the assigned sets include the true needs, which are
+// the least such assignment. An edge meets the condition if the inserted node
+// depends on one node only, its *front*, and the user has an edge from the
+// front in the input. Where edges do not suffice, the check compares sets. It
+// computes them over the input once, and over the program where it may differ.
 //
 //===----------------------------------------------------------------------===//
 
@@ -94,12 +94,12 @@ private:
 
   static constexpr uint32_t NoNumber = ~uint32_t(0);
   /// By number of a need: its node of the input. The first NumForeign needs are
-  /// effects of inserted nodes, and have nodes of the program.
+  /// effects of inserted nodes. Their nodes are nodes of the program.
   std::vector<NodeId> NodeOf;
   uint32_t NumForeign = 0;
   std::vector<uint32_t> NumberOf; ///< By node of the input: its number as need.
-  /// By variable of the input: the number of the need for its value if a branch
-  /// is taken. Empty if the program has no branches.
+  /// By variable of the input: the number of the need that readers in a branch
+  /// have, see addRead(). Empty if the program has no branches.
   std::vector<uint32_t> BranchNumberOf;
   DenseMap<NodeId, uint32_t> ForeignNumbers;
   DenseMap<std::pair<NodeId, uint32_t>, uint32_t> CutNumbers;
@@ -108,7 +108,7 @@ private:
   std::vector<uint32_t> Is;  ///< By node of the program: its needs.
   bool Differs = false;      ///< Set if a node of the input has new needs.
   std::vector<NodeId> Order; ///< The nodes whose sets are computed, in order.
-  /// By node: the sets of other nodes may contain it as a need.
+  /// By node: a node in Order depends on it, so it may be a need.
   std::vector<bool> IsBelow;
 };
 
@@ -151,7 +151,7 @@ NodeId RunsApart::variableOf(NodeId N, unsigned I, Endpoint E) const {
   if (Var == NoNode || !needsValue(G, Facts.Vars, N, I, Var))
     return NoNode;
   if (!isInserted(Var))
-    // The read for the refresh of a proxy takes the value that the update left.
+    // A refresh reads the result of the update: it needs no earlier value.
     return G.node(N).Kind == Inserted::Proxy ? NoNode : C.InputOf[Var];
   Var = C.Proxies ? C.Proxies->standsFor({Var, 0}).Node : NoNode;
   return Var == NoNode ? NoNode : C.InputOf[Var];
@@ -168,8 +168,8 @@ bool RunsApart::readsAny(NodeId N) const {
 // By edges
 //===----------------------------------------------------------------------===//
 
-/// Notes that \p E can be fed although its node has inputs. Returns true if \p
-/// E was not noted before.
+/// Records that \p E can be fed although its node has inputs. Returns true if
+/// this was not recorded before.
 bool RunsApart::addCut(Endpoint E) {
   if (E.Node == NoNode || In.inputs(C.InputOf[E.Node]).empty())
     return false;
@@ -181,7 +181,7 @@ bool RunsApart::addCut(Endpoint E) {
 Endpoint RunsApart::frontOf(Endpoint E) const {
   if (isInserted(E.Node))
     return Front[E.Node];
-  // A handle alone is no need of a run.
+  // A handle that is not read is no need.
   return Facts.Vars.variableOf({E.Node, 0}) == E.Node ? NoFront : E;
 }
 
@@ -196,8 +196,8 @@ Endpoint RunsApart::join(Endpoint A, Endpoint B) const {
   return {A.Node, ControlPort};
 }
 
-/// Returns true if a node that reads \p Want in the input has the needs of \p
-/// Front there.
+/// Returns true if, in the input, each reader of \p Want has all needs of \p
+/// Front.
 bool RunsApart::matches(Endpoint Front, Endpoint Want) const {
   return Front.Node != NoNode && C.InputOf[Front.Node] == Want.Node &&
          (Front.Port == Want.Port || IsCut.empty() || !IsCut[Want.Node]);
@@ -219,7 +219,7 @@ bool RunsApart::hasExtra(NodeId N) const {
         return true;
       continue;
     }
-    // Control inputs are in the order of the input, and some are new.
+    // Control inputs keep the order of the input. Some may be new.
     if (Next < Old.size() && F != ManyFronts && matches(F, Old[Next]))
       ++Next;
     else if (F != NoFront)
@@ -294,9 +294,9 @@ bool RunsApart::findExtra() {
 // By sets
 //===----------------------------------------------------------------------===//
 
-/// Chooses the marked nodes and all nodes on which they depend in the program
-/// or in the input. A marked node is a need only if a chosen node depends on
-/// it: its effect is the same in the program and in the input.
+/// Selects the nodes whose sets are computed: the marked nodes, and all nodes
+/// on which they depend in the program or in the input. A marked node is a need
+/// only if a selected node depends on it.
 void RunsApart::choose() {
   IsBelow.assign(G.size(), false);
   std::vector<bool> IsRoot(G.size());
@@ -337,7 +337,7 @@ void RunsApart::chooseAll() {
   Order = Facts.Order;
 }
 
-/// Numbers the needs, effects first: an error names the least number.
+/// Numbers the needs. An error names the least number, so effects come first.
 void RunsApart::number() {
   NodeOf.clear();
   NumberOf.assign(In.size(), NoNumber);
@@ -376,13 +376,13 @@ uint32_t RunsApart::cut(NodeId I, uint32_t Port) const {
   return It == CutNumbers.end() ? NoNumber : It->second;
 }
 
-/// Returns the needs that a reader of \p E has from it in the input.
+/// Returns the needs that a reader of \p E has in the input because of \p E.
 uint32_t RunsApart::wasTaken(Endpoint E) {
   uint32_t Number = cut(E.Node, E.Port);
   return Number == NoNumber ? Was[E.Node] : Sets->single(Number);
 }
 
-/// Returns the needs that a reader of \p E has from it in the program.
+/// Returns the needs that a reader of \p E has in the program because of \p E.
 uint32_t RunsApart::isTaken(Endpoint E) {
   uint32_t Number =
       isInserted(E.Node) ? NoNumber : cut(C.InputOf[E.Node], E.Port);

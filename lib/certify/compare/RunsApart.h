@@ -12,17 +12,17 @@
 //
 //     needs of the name in the output  ⊆  needs of the name in the input
 //
-// So a run of the name requires no other feed and no other variable with a
-// value. It also draws, reads and writes nothing else. An inserted node with an
-// effect of its own is in no set of the input, so no name of the input may run
-// it. A kind is exempt if no other run can observe its effects, or if it is
-// inserted for its effect (InsertedForm::IsUnseen). These are collectives,
-// accumulators, assertions that compare copies, residuals, and refreshes of
-// proxies, which wait for their update (ProxyCheck).
+// So a run of the name requires no additional feed or initialized variable, and
+// no additional draw, read or write. The effect of an inserted node is a need
+// that no name of the input has, so no such name may run the node. Exempt are
+// kinds whose effects no other run can observe, or that are inserted for their
+// effect (InsertedForm::IsUnseen): collectives, accumulators, assertions that
+// compare copies, residuals, and refreshes of proxies, which wait for their
+// update (ProxyCheck).
 //
-// The needs are those of a run that feeds all tensors that it can. So a
-// placeholder with a default, or a tensor that is split for the replicas, is
-// itself a need of its readers. Its own needs are compared at its node.
+// The run is assumed to feed every tensor that it can. So a placeholder with a
+// default, or a tensor that is split for the replicas, is a need of its
+// readers. The needs of the tensor itself are compared at its node.
 //
 // An edge that the input also has cannot break the claim. The check computes
 // sets only if the program has other edges. Such an edge comes from an inserted

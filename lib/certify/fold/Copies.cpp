@@ -55,7 +55,7 @@ private:
   /// device.
   static std::string stateName(const Graph &G, NodeId N) {
     StringRef Shared = G.stringAttr(N, "shared_name").value_or("");
-    // Handles without a name all belong to one variable.
+    // All handles without a name are handles of one variable.
     bool ByNode = Shared.empty() && !G.isOp(N, op::VarHandleOp);
     return (G.stringAttr(N, "container").value_or("") + "/" +
             (ByNode ? G.name(N) : Shared))
@@ -70,10 +70,10 @@ private:
   std::string Word;                ///< The word in the names of copies.
   VariableIndex Vars, LoweredVars; ///< The variables of P and of L.
   unsigned Errors = 0;
-  /// The parent of each node of L in a union-find forest. The root leads all
-  /// nodes that must be on its device.
+  /// The parent of each node of L in a union-find forest. All nodes with the
+  /// same root must be on one device.
   std::vector<NodeId> Leader;
-  /// By leader: a node with a device that is colocated with it, or NoNode.
+  /// By root: a node with a device that is colocated with it, or NoNode.
   std::vector<NodeId> Placed;
   /// By device and name of a resource: its name in the input, with the replica.
   std::map<std::pair<std::string, std::string>, std::string> States;
@@ -122,8 +122,8 @@ void CopyChecker::compareSeeds(const CopyGroup &Gr) {
   }
 }
 
-/// Returns true if all copies may be on one device. They may if they take an
-/// unreplicated variable or an accumulator, or have that device in the input.
+/// Returns true if all copies may be on one device: they use an unreplicated
+/// variable or an accumulator, or the input has them on that device.
 bool CopyChecker::mayStandTogether(const CopyGroup &Gr) const {
   StringRef Device = L.device(Gr.model());
   if (NodeId I = In.find(Gr.Base); I != NoNode && In.device(I) == Device)
@@ -155,7 +155,7 @@ bool CopyChecker::areOnTasks() const {
   });
 }
 
-/// Checks that each replica has one device, and that no two have the same.
+/// Checks that each replica has one device, which no other replica has.
 void CopyChecker::checkDevices() {
   std::vector<std::string> Device;
   bool OnTasks = areOnTasks();
@@ -231,14 +231,15 @@ void CopyChecker::checkClass(const CopyGroup &Gr, NodeId N, int Replica) {
   }
 }
 
-/// Returns the one node that represents all nodes colocated with \p N so far.
+/// Returns the root of \p N: it represents all nodes colocated with \p N so
+/// far.
 NodeId CopyChecker::leader(NodeId N) {
   while (Leader[N] != N)
     N = Leader[N] = Leader[Leader[N]];
   return N;
 }
 
-/// Notes that \p N is colocated with \p With. Colocation is transitive: all
+/// Records that \p N is colocated with \p With. Colocation is transitive: all
 /// connected nodes must be on one device.
 void CopyChecker::colocate(NodeId N, NodeId With) {
   if (Leader.empty()) {

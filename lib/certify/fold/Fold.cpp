@@ -206,7 +206,7 @@ void Folder::make(Group &Gr) {
                    !AccumulateForm.Recognize(File, M) &&
                    !BlocksForm.Recognize(File, M) && !Gr.TakesName &&
                    In.find(Gr.Base) != NoNode;
-  // If the copies have local names, the base name is left to the merged value.
+  // If the copies have local names, the merged value has the base name.
   std::string Name = Once ? L.name(M).str() : Gr.Base;
   if (Local && (In.find(Gr.Base) != NoNode || L.find(Gr.Base) != NoNode))
     Name = (copyScope(Word) + "/" + Name).str();
@@ -239,7 +239,7 @@ void Folder::make(Group &Gr) {
     takeFrame(Gr);
   if (FromInput && L.isOp(M, op::Const)) {
     NodeId Was = In.find(Gr.Base);
-    // The graph that foldAlone() has for the input has names and ops only.
+    // For foldAlone(), the input has only names and ops.
     auto Value = In.isOp(Was, op::Const) ? In.attr(Was, "value") : std::nullopt;
     if (Value && Value != L.attr(M, "value"))
       P->setAttr(N, OriginalAttr, *Value);
@@ -300,7 +300,7 @@ bool Folder::source(Endpoint E, NodeId User, unsigned Replica, bool Once,
       P->node(From.Pick).Flags |= NF_ElidePrimary;
       P->setInputs(From.Pick, Result);
     } else if (P->input(From.Pick, 0) != Result) {
-      // The first merge takes another output of the node.
+      // The existing merge takes another output of the node.
       NodeId Pick = P->addNode(P->uniqueName(P->name(From.Pick).str()),
                                FromReplicasOp, Result, NoNode);
       P->setStringAttr(Pick, CombineAttr, combine::Pick);
@@ -581,8 +581,8 @@ std::unique_ptr<Graph> foldReplicas(const Graph &Lowered, const Graph &Input,
 std::unique_ptr<Graph> foldAlone(const Graph &Lowered) {
   if (stampedReplicas(Lowered) < 2)
     return nullptr;
-  // Likely replaces the unknown input. It has the name of each node that is not
-  // a copy, and the base name of each copy 0. It lacks marked nodes and their
+  // Likely stands in for the unknown input. It has each node that is not a
+  // copy, and the base name of each copy 0. It lacks marked nodes and their
   // operands.
   std::string Word = copyWordOf(Lowered);
   const Graph None;

@@ -3,11 +3,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A recomputed node repeats a node of the input. The certificate compares its
-// op, attributes and inputs with those of the original. An input that is itself
-// recomputed stands for its original. In a loop, an iteration is proved by the
-// previous iteration and by the values that enter the loop. So all iterations
-// are proved if the types of the entering values are. Stateful and random ops
-// are refused: a repetition would give another result.
+// op, attributes and inputs with those of the original. A recomputed input
+// counts as its original. In a loop, the previous iteration and the values that
+// enter the loop prove an iteration. So all iterations are proved if the types
+// of the entering values are. Stateful and random ops are refused: a repetition
+// would give another result.
 //
 //===----------------------------------------------------------------------===//
 

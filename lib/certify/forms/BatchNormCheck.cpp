@@ -72,8 +72,8 @@ SmallVector<int64_t, 4> BatchNormCheck::axes(NodeId I) const {
   return {};
 }
 
-/// Returns the batch norm of the gradient \p I, or NoNode if none fits. Returns
-/// \p I itself if it is not a gradient.
+/// Returns the batch norm of the gradient \p I, or NoNode if none matches.
+/// Returns \p I itself if it is not a gradient.
 NodeId BatchNormCheck::forward(NodeId I) const {
   if (!isGradient(I))
     return I;
@@ -185,7 +185,7 @@ static std::string call(const Twine &Op, std::initializer_list<StringRef> Of) {
 }
 
 /// Returns the term that defines tensor \p Want of the input. Ports 3 and 4 of
-/// a gradient stand for the mean and the variance that it takes as inputs.
+/// a gradient mean its inputs for the mean and the variance.
 std::string BatchNormCheck::definition(Endpoint Want) const {
   NodeId I = forward(Want.Node);
   if (I == NoNode)
@@ -290,7 +290,7 @@ static void checkDefinition(Comparison &C, const ProgramFacts & /*Facts*/,
     C.mismatch(N);
 }
 
-/// Returns \p E itself: only a whole definition stands for a tensor of the
+/// Returns \p E itself: only a whole definition represents a tensor of the
 /// input.
 static Endpoint standsForDefinition(const Comparison & /*C*/, Endpoint E) {
   return E;

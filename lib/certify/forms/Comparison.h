@@ -23,7 +23,7 @@
 
 namespace graft {
 
-/// The ops that the checks distinguish, and the erasure of inserted nodes.
+/// The ops that the checks and the erasure of inserted nodes distinguish.
 enum class OpKind : uint8_t {
   Other,
   ToReplicas,
@@ -49,8 +49,8 @@ struct Comparison {
   void error(NodeId N, const llvm::Twine &Message, NodeId Because = NoNode);
   /// Reports that \p N does not have the form of its kind.
   void mismatch(NodeId N);
-  /// Returns the tensor for which \p E stands once inserted nodes are erased.
-  /// Returns no node if an inserted node on the way stands for no tensor.
+  /// Returns the tensor that \p E represents once inserted nodes are erased.
+  /// Returns no node if an inserted node on the way represents no tensor.
   Endpoint erase(Endpoint E) const;
   /// Like erase, but stops at nodes of a definition.
   Endpoint strip(Endpoint E) const;
@@ -68,11 +68,11 @@ struct Comparison {
   unsigned Errors = 0;
   /// Set if results of the input without users may be missing.
   bool IsComputation = false;
-  bool OwnBatch = false;         ///< A replica reads a batch of its own.
+  bool OwnBatch = false;         ///< Each replica reads a separate batch.
   std::vector<OpKind> Kinds;     ///< By op of the program.
   std::vector<NodeId> InputOf;   ///< By program node, NoNode if inserted.
   std::vector<NodeId> ProgramOf; ///< By input node.
-  std::vector<bool> IsRead;      ///< By input node: a node takes its output.
+  std::vector<bool> IsRead;      ///< By input node: a node reads its output.
   std::vector<bool> IsInside;    ///< By node: only nodes in a loop read it.
   /// By recomputed node of the program: its original in the input.
   llvm::DenseMap<NodeId, NodeId> AgainOf;

@@ -45,7 +45,7 @@ static StringRef castFault(const Comparison &C, NodeId N) {
                "source";
 }
 
-/// Returns the fault of a residual, which only its own reduction may use.
+/// Returns the error of a residual. Only its reduction may use a residual.
 static StringRef residualFault(const Graph &G, NodeId N) {
   const Node &This = G.node(N);
   if (This.Count != Copies::PerReplica || This.Plan != Policy::SyncOnRead ||
@@ -98,7 +98,7 @@ static StringRef fault(const Comparison &C, NodeId N) {
 static void checkCompress(Comparison &C, const ProgramFacts &Facts, NodeId N) {
   if (StringRef Fault = fault(C, N); !Fault.empty())
     C.error(N, Fault);
-  // Only an assignment of the input may clear a residual: it starts anew.
+  // A residual may be cleared only for an assignment in the input.
   if (clearsResidual(C.G, N))
     C.G.forEachUse(N, [&](Use U) {
       if (C.InputOf[U.User] == NoNode ||

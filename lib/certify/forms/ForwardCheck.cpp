@@ -32,8 +32,8 @@ static Endpoint input(const Comparison &C, Endpoint E) {
              : Endpoint();
 }
 
-/// Returns true if \p Text names a way to combine. It must not be missing:
-/// readers of the attribute assume different defaults.
+/// Returns true if \p Text is a known value of the combine attribute. The
+/// attribute is required, since its readers assume different defaults.
 static bool isCombine(StringRef Text) {
   return StringSwitch<bool>(Text)
       .Cases(combine::Sum, combine::Min, combine::Max, combine::And,
@@ -117,8 +117,8 @@ static constexpr InsertedForm reduceForm() {
   return Result;
 }
 
-/// Returns the input for which output \p E of a split stands. A SparseSlice has
-/// the entries in the rows of one replica: each of its outputs stands for the
+/// Returns the input that output \p E of a split represents. A SparseSlice has
+/// the entries in the rows of one replica: each of its outputs represents the
 /// input at the same port.
 static Endpoint splitInput(const Comparison &C, Endpoint E) {
   if (C.opKind(E.Node) != OpKind::SparseSlice)

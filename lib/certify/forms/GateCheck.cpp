@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks nodes that stand for no tensor of the input: gates, refreshes of
+// Checks nodes that represent no tensor of the input: gates, refreshes of
 // copies, checks of values and the mesh. Also checks the control inputs of
 // inserted nodes.
 //
@@ -75,8 +75,8 @@ static bool overwrites(const Comparison &C, const ProgramFacts &Facts,
          C.G.anyUse(Var, [&](Use U) { return isRefresh(C.G, U.User); });
 }
 
-/// Returns true if \p N, of the input, can be run for an effect: its own, or
-/// the effect of a node for which it waits.
+/// Returns true if \p N, of the input, can be run for its effect or for the
+/// effect of a node that it waits for.
 static bool initializes(const Comparison &C, const ProgramFacts &Facts,
                         NodeId N) {
   if (C.InputOf[N] == NoNode)
@@ -87,9 +87,9 @@ static bool initializes(const Comparison &C, const ProgramFacts &Facts,
          (Op->isStateful() && !isVariableOp(Op->Name) && !Op->readsVariable());
 }
 
-/// Checks that a gate waits for collectives only. A gate of refreshes waits for
-/// refreshes only. A gate that waits for such gates may also run initializers
-/// of the input.
+/// Checks that a gate waits for collectives only, or for refreshes only. A gate
+/// that waits for gates of refreshes may also wait for initializers of the
+/// input.
 static void checkGate(Comparison &C, const ProgramFacts &Facts, NodeId N) {
   const Graph &G = C.G;
   ArrayRef<Endpoint> Controls = G.controlInputs(N);
@@ -137,8 +137,8 @@ static bool refreshes(const Comparison &C, const ProgramFacts &Facts,
   if (Facts.Vars.update(G, N).Kind != UpdateKind::Assign ||
       G.node(N).Count != Copies::PerReplica || G.node(N).NumInputs != 2)
     return false;
-  // All copies take the same tensor. An unreplicated node that is in the output
-  // computes it.
+  // All copies are assigned one tensor. The node that computes this tensor is
+  // unreplicated and is in the output.
   NodeId From = G.input(N, 1).Node, Var = Facts.Vars.variableOf(G.input(N, 0));
   Endpoint Value = C.erase(G.input(N, 1));
   if (Var == NoNode || Value.Node == NoNode ||
@@ -146,7 +146,7 @@ static bool refreshes(const Comparison &C, const ProgramFacts &Facts,
       G.node(From).Flags & NF_ElidePrimary)
     return false;
   StringRef Op = G.opName(Value.Node);
-  // With a per-replica value each copy would be assigned its own value.
+  // A per-replica value would assign each copy its old value.
   return (Op == op::ReadVariableOp || Op == op::Identity) &&
          C.erase(G.input(Value.Node, 0)) == C.erase({Var, 0}) && G.hasUses(N) &&
          onlyGatesWait(G, N);

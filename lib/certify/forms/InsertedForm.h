@@ -16,10 +16,10 @@
 namespace graft {
 
 struct InsertedForm {
-  /// Returns the tensor that \p E stands for, where \p E is an output of a node
-  /// of this kind. Returns \p E itself if only several nodes together stand for
-  /// a tensor. Returns no node if \p E stands for no tensor. Null: no node of
-  /// this kind stands for a tensor.
+  /// Returns the tensor that \p E, an output of a node of this kind,
+  /// represents. Returns \p E itself if only several nodes together represent a
+  /// tensor, and no node if \p E represents none. Null: no node of this kind
+  /// represents a tensor.
   Endpoint (*StandsFor)(const Comparison &C, Endpoint E) = nullptr;
   /// Reports the errors of \p N, a node of this kind.
   void (*Check)(Comparison &C, const ProgramFacts &Facts, NodeId N) = nullptr;
@@ -36,8 +36,8 @@ struct InsertedForm {
   /// Set if a node may write copies of a variable although copy 0 of the node
   /// does not wait for the other copies.
   bool WritesCopies = false;
-  /// Set if only the same run, or inserted nodes, can observe the state and
-  /// effects of the ops: no other run can (lib/certify/compare/RunsApart.h).
+  /// Set if no other run can observe the state and effects of the ops. Only the
+  /// same run and inserted nodes can (lib/certify/compare/RunsApart.h).
   bool IsUnseen = false;
 };
 
@@ -45,17 +45,17 @@ struct InsertedForm {
   extern const InsertedForm Kind##Form;
 #include "lib/graph/Inserted.def"
 
-/// Returns the form of \p Kind; for Inserted::No, one that stands for nothing.
+/// Returns the form of \p Kind; for Inserted::No, an empty form.
 const InsertedForm &formOf(Inserted Kind);
 
-/// Returns the kind of \p N, which is not of the input and has no marker.
+/// Returns the kind of \p N, an inserted node without the marker attribute.
 Inserted recognizeInserted(const LoweredFile &File, NodeId N);
 
 /// Returns true if \p N was inserted and its op does not change global values.
 bool forwards(const Comparison &C, NodeId N);
 
 /// Checks that \p N, an inserted node that is not a gate, waits for gates only.
-/// Otherwise a run that reads its value would run more than in the input.
+/// Otherwise a run that reads \p N would run more nodes than in the input.
 void checkWaits(Comparison &C, NodeId N);
 
 /// Returns true if \p N is a gate that only runs checks of copies.

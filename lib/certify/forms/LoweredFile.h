@@ -20,7 +20,7 @@ namespace graft {
 struct CopyName {
   std::string Base;
   int Replica = -1;   ///< -1: not the name of a copy.
-  uint32_t Split = 0; ///< Where Base is split for the replica; 0: in front.
+  uint32_t Split = 0; ///< The offset of the replica in Base; 0: in front.
 };
 
 /// Parses \p Name, of a graph that was expanded from \p In, as the name of a

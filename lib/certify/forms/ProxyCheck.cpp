@@ -13,9 +13,9 @@
 //
 // Assignments need no order: in the input, too, any of several may be last.
 //
-// A lookup of rows in a proxy has no edge to the refresh. Its rows are a part
-// of the batch (checked). So an unreplicated node has the rows of all replicas
-// together, or none: then no copy is behind.
+// A lookup of rows in a proxy has no edge to the refresh. Its result is sharded
+// (checked). So an unreplicated node reads the rows of all replicas together,
+// or none: then no proxy is behind the others.
 //
 //===----------------------------------------------------------------------===//
 

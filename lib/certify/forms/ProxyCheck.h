@@ -32,15 +32,15 @@ public:
   /// Returns the tensor of the program that has the value of \p E, an output of
   /// a node of kind proxy. Returns no node if there is none.
   Endpoint standsFor(Endpoint E) const;
-  /// Returns the update whose users wait for the gate \p N instead, or NoNode.
+  /// Returns the update whose users wait for \p N, its gate; else NoNode.
   NodeId updateOf(NodeId N) const {
     auto It = UpdateOf.find(N);
     return It == UpdateOf.end() ? NoNode : It->second;
   }
-  /// Returns true if \p A and \p B, tensors of the input, read the same
-  /// variable without control inputs, and the variable has a proxy. The program
-  /// has \p A where the input has \p B. \p B may pass through Identities
-  /// without control inputs.
+  /// Returns true if \p A and \p B, tensors of the input, are reads of one
+  /// variable without control inputs, and the variable has a proxy. \p A is the
+  /// operand in the program, and \p B in the input. \p B may pass through
+  /// Identities without control inputs.
   bool areSameRead(Endpoint A, Endpoint B) const;
   /// Returns true if \p N, of kind proxy, is a part of a proxy.
   bool isPart(NodeId N) const { return Parts.contains(N); }

@@ -108,9 +108,9 @@ bool PartitionChecker::reads(NodeId P, unsigned K, Endpoint Want) {
   return X.Kind == PartTerm::Same && X.E == resolve(Want);
 }
 
-/// Returns true if a read that waits for \p Waits has the value that \p I finds
-/// at the reference of its data input \p K. If the read does not wait for the
-/// other data inputs, none of them may depend on an update.
+/// Data input \p K of \p I is a reference. Returns true if a read that waits
+/// for \p Waits has the value that \p I would read from it. If the read does
+/// not wait for the other data inputs of \p I, none may depend on an update.
 bool PartitionChecker::isInTime(NodeId I, unsigned K, uint32_t Waits) {
   if (Waits == inputsBeside(I, K))
     return true;
@@ -155,8 +155,8 @@ bool PartitionChecker::isInTime(NodeId I, unsigned K, uint32_t Waits) {
 }
 
 /// Returns true if \p X is the value of data input \p K of \p I at the time
-/// when \p I runs. That input is an Identity of a reference, which passes on
-/// the memory of the variable and not a value.
+/// when \p I runs. That input is an Identity of a reference: it forwards the
+/// memory of the variable and not a value.
 bool PartitionChecker::isLateRead(NodeId I, unsigned K, const PartTerm &X) {
   Endpoint From = readHandle(In.inputs(I)[K]);
   return From.Node != NoNode && !isHandle(*cutOf(From)) &&
@@ -318,7 +318,7 @@ bool PartitionChecker::isForEach(NodeId I, NodeId P) {
 void PartitionChecker::checkUpdate(NodeId I, NodeId P) {
   const PartedVariable &C = *cutOf(In.inputs(I)[0]);
   ArrayRef<Endpoint> Updates = updatesOf(P);
-  // The concatenated references of all parts stand for the reference of the
+  // The concatenated references of all parts count as the reference of the
   // variable.
   bool Joins = !G.isOp(P, op::NoOp);
   auto Axis = Joins && !Updates.empty()
@@ -419,7 +419,7 @@ bool PartitionChecker::checkPartUpdate(NodeId I, NodeId U,
              !Value->Shape.UnknownRank && Value->Shape.Dims.empty();
     } else if (int(K) == Def.Grad) {
       // The updates of a scatter may have more leading axes than the variable,
-      // so their axis counts from the end.
+      // so their axis is counted from the last axis.
       int64_t FromEnd = int64_t(C.Axis) - int64_t(C.Shape.size());
       bool Along = X.Axis == FromEnd || (X.Axis == int64_t(C.Axis) &&
                                          Def.Kind != UpdateKind::Scatter);

@@ -194,8 +194,8 @@ bool PartitionTerms::sameAttrs(StringRef Was, NodeId P) const {
   return Old.empty();
 }
 
-/// How an op passes on the variable at its first input: as a value such as a
-/// handle, as a reference, or not at all.
+/// The form in which an op forwards the variable at its first input: a value
+/// such as a handle, a reference, or not at all.
 enum class Passing : uint8_t { No, Value, Ref };
 static Passing passingOf(StringRef Op) {
   const OpDef *Def = findOp(Op);
@@ -239,8 +239,8 @@ const PartedVariable *PartitionTerms::cutOf(Endpoint E) const {
     Chain.push_back(E.Node);
     E = In.inputs(E.Node)[0];
   }
-  // If no variable is found, only the front of the chain is known to pass none
-  // on. The nodes behind it may pass one on.
+  // Without a result, only the front of the chain is known to pass no variable
+  // on.
   if (Found >= 0)
     for (NodeId N : Chain)
       CutMemo[N] = Found;
@@ -316,7 +316,7 @@ uint32_t PartitionTerms::waitsOf(NodeId P, bool IsRead) {
   for (Endpoint E : G.controlInputs(P)) {
     NodeId I = InputOf[E.Node];
     if (auto It = UpdateOf.find(E.Node); It != UpdateOf.end()) {
-      // The updates of all parts together stand for the update of the variable.
+      // The updates of all parts count as the update of the variable.
       const PartedVariable *C = cutOf(In.inputs(It->second)[0]);
       if (++Updates[It->second] == C->Parts.size())
         Set.push_back(It->second);
@@ -324,11 +324,10 @@ uint32_t PartitionTerms::waitsOf(NodeId P, bool IsRead) {
     }
     if (I == NoNode) {
       const PartTerm &X = term({E.Node, 0});
-      // A clone stands for the node of the input that the partition removed.
+      // A clone counts as the removed node of the input.
       if (X.Kind == PartTerm::Handle && PartsOf[X.E.Node] == NoNode)
         I = X.E.Node;
-      // Another read counts as the nodes that it waits for and the node that it
-      // reads.
+      // A wait for another read counts as a wait for its inputs.
       if (X.Kind == PartTerm::WholeRead && IsRead) {
         append_range(Set, *SetOf[X.Waits]);
         if (!CutIndex.contains(X.E.Node))

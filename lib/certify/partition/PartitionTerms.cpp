@@ -232,7 +232,7 @@ PartTerm PartitionTerms::sent(Endpoint E) {
   R.By = To.E;
   R.Index = E.Port;
   R.List = Begins;
-  // Set for reshaped rows: the op that takes them decides what a row is.
+  // Reshaped rows: the op that reads them determines the shape of a row.
   R.OfValue = IsOfOtherShape;
   return R;
 }

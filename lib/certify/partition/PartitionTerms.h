@@ -68,8 +68,8 @@ struct PartTerm {
   /// In a slice or lookup: the operand is a value that was read from E. In
   /// SentRows: the rows were reshaped.
   bool OfValue = false;
-  /// In PartNumber: List has the one size of the parts. Otherwise, it has the
-  /// offsets of all parts but the first.
+  /// In PartNumber: all parts have one size, the only element of List. If not
+  /// set, List has the offsets of all parts but the first.
   bool Even = false;
   Endpoint E, By;
   unsigned Index = 0;
@@ -93,29 +93,30 @@ public:
   /// Returns the term of \p E. The reference stays valid.
   const PartTerm &term(Endpoint E);
   /// Returns the id of the set of nodes of the whole graph that \p P waits for.
-  /// With \p IsRead, \p P reads a reference: if it waits for another read, the
-  /// nodes that this read waits for count, too.
+  /// If \p IsRead, \p P reads a reference, and a wait for another read counts
+  /// as a wait for the inputs of that read.
   uint32_t waitsOf(NodeId P, bool IsRead = false);
   uint32_t waitsOfInput(NodeId I);
-  /// Returns the id of the set of nodes that \p I takes or waits for, without
-  /// data input \p K. Variables do not count: they are always available.
+  /// Returns the id of the set of inputs of \p I, control inputs included, but
+  /// without data input \p K. Variables do not count: they are always
+  /// available.
   uint32_t inputsBeside(NodeId I, unsigned K);
-  /// Returns true if \p Waits are the inputs of \p I and the control inputs of
-  /// the producer of its data input \p K. That producer, variables and reads of
-  /// references do not count: they are always available.
+  /// Returns true if a read that waits for \p Waits runs when \p I does: \p
+  /// Waits are the inputs of \p I and the control inputs of the producer of
+  /// data input \p K. That producer, variables and reads of references do not
+  /// count.
   bool isLate(NodeId I, unsigned K, uint32_t Waits);
   /// If the partition removed the node of \p E, returns the first handle or
-  /// reference that is equal to \p E; otherwise returns \p E. Two are equal if
-  /// they have the same op, inputs and attributes, such as two in one
-  /// conditional. Equal ones share one term.
+  /// reference with the same op, inputs and attributes, as of two in one
+  /// conditional. Equal handles share one term. Otherwise returns \p E.
   Endpoint firstAlias(Endpoint E);
   /// Returns true if \p P waits only for clones of nodes that pass a variable
   /// on. Such a clone places \p P in a conditional or a loop.
   bool waitsForContext(NodeId P);
 
   llvm::StringRef inputOp(NodeId I) const { return In.opNames()[In.op(I)]; }
-  /// Returns the partitioned variable that \p E of the whole graph is a handle
-  /// of or a reference to; otherwise null.
+  /// If \p E of the whole graph is a handle of a partitioned variable or a
+  /// reference to it, returns that variable; otherwise null.
   const PartedVariable *cutOf(Endpoint E) const;
   bool isHandle(const PartedVariable &C) const {
     return inputOp(C.Var) == op::VarHandleOp;
@@ -135,7 +136,7 @@ public:
   std::vector<NodeId> PartsOf; ///< By node of In: its namesake in G, or NoNode.
   std::vector<bool> Explained; ///< By node: a term or a check covers it.
   std::vector<PartedVariable> Cuts;
-  /// By update of a part: the update of the whole graph that it belongs to.
+  /// By update of a part: the update of the variable in the whole graph.
   llvm::DenseMap<NodeId, NodeId> UpdateOf;
   /// By output of a RestoreV2: its term.
   llvm::DenseMap<std::pair<NodeId, unsigned>, PartTerm> RestoredTerms;

@@ -81,10 +81,11 @@ private:
   std::string Word; ///< The word in the names of copies.
   bool Failed = false;
   std::unique_ptr<Graph> L = std::make_unique<Graph>();
-  /// By node of the file: its copies in the new graph, or its one node there.
+  /// By node of the file: its copies, or its unreplicated node, in the new
+  /// graph.
   std::vector<SmallVector<NodeId, 4>> Now;
-  /// By node of the computation that repeats a node outside of it: that outside
-  /// node, for each replica.
+  /// By op of the computation that repeats a node outside: the copy of that
+  /// node for each replica.
   DenseMap<NodeId, SmallVector<NodeId, 4>> Twins;
   /// By member that is an exchange: the exchange and its axis constant.
   DenseMap<NodeId, std::pair<TpuExchange, NodeId>> Exchanges;
@@ -117,8 +118,8 @@ bool Spreader::isScale(NodeId N) const {
 }
 
 /// Returns a key of the value of \p N on replica \p Replica: equal keys mean
-/// equal values. Returns "" if \p N is fed, waits for a node, or has state
-/// other than that of a variable that it reads.
+/// equal values. Returns "" if \p N is a feed, has control inputs or has a
+/// state. A read of a variable has a key.
 std::string Spreader::keyOf(NodeId N, unsigned Replica) const {
   const OpDef *Def = F.opDef(N);
   if (!Def || (Def->isStateful() && !F.isOp(N, op::ReadVariableOp)) ||
@@ -147,8 +148,8 @@ std::string Spreader::keyOf(NodeId N, unsigned Replica) const {
   return Key;
 }
 
-/// Returns the input name of the outside node that \p N may repeat: the name of
-/// \p N, with or without its scope. Returns "" if no node outside has it.
+/// Returns the input name that \p N shares with a node outside: the name of \p
+/// N, with or without its scope. Returns "" if there is none.
 StringRef Spreader::twinName(NodeId N) const {
   StringRef Name = File.base(N);
   if (In.find(Name) == NoNode && Name.consume_front("tpu/") &&
@@ -159,7 +160,7 @@ StringRef Spreader::twinName(NodeId N) const {
 }
 
 /// Returns the copy of \p Name for \p Replica outside of the computation, or
-/// the one node if it has no copies.
+/// the unreplicated node if there are no copies.
 NodeId Spreader::twin(StringRef Name, unsigned Replica) const {
   std::string Number = Word + std::to_string(Replica);
   for (size_t At = 0; At != StringRef::npos; At = Name.find('/', At + 1)) {
@@ -174,8 +175,8 @@ NodeId Spreader::twin(StringRef Name, unsigned Replica) const {
   return N != NoNode && File.role(N) == TpuRole::Outside ? N : NoNode;
 }
 
-/// Finds ops of the computation that repeat a node outside of it. The name of
-/// the op determines the node to compare.
+/// Finds each op of the computation that has the value of a node outside. Only
+/// the node with the name of the op is compared.
 void Spreader::findTwins() {
   std::vector<NodeId> Order = topologicalOrder(F);
   for (NodeId N : Order) {
@@ -195,10 +196,10 @@ void Spreader::findTwins() {
   }
 }
 
-/// Checks variables that the file reads both inside and outside of the
-/// computation, where the input has one read. The outside read may run after an
-/// update by the computation. So a node that waits for the computation must not
-/// take the value of that read.
+/// Checks variables that are read both in the computation and outside, where
+/// the input has one read. The outside read may run after an update by the
+/// computation. So a node that waits for the computation must not use that
+/// read.
 bool Spreader::checkTwins() {
   std::vector<NodeId> Reads;
   for (const auto &[N, Same] : Twins)
@@ -251,14 +252,13 @@ void Spreader::makeMember(NodeId N) {
     for (const AttrEntry &A : F.attrs(N)) {
       if (A.Key == "_tpu_replicate" || A.Key == "_class" || A.Key == OriginAttr)
         continue;
-      // The writer of the file may choose where an op runs, as it may choose
-      // devices.
+      // The writer of the file may choose the ops that run on the host.
       NodeId Was = In.find(Base);
       if (A.Key == "_xla_outside_compilation" &&
           (Was == NoNode || In.attr(Was, A.Key) != A.Value))
         continue;
       L->setAttr(Copy, A.Key, A.Value);
-      // Equal numbers may have different encodings.
+      // Equal integers may have different encodings.
       if (isAlone() && A.Key == "value" && Was != NoNode &&
           isSameTensor(In.attr(Was, A.Key), A.Value))
         L->setAttr(Copy, A.Key, *In.attr(Was, A.Key));
@@ -303,8 +303,8 @@ void Spreader::makeExchange(NodeId N, const TpuExchange &X) {
   Exchanges[N] = {X, Axis};
 }
 
-/// Returns the device for the outside node \p N. A copy on a CPU that could run
-/// anywhere gets the device of its replica.
+/// Returns the device for the outside node \p N. A copy on a CPU that uses no
+/// variable or other resource gets the device of its replica.
 std::string Spreader::deviceOf(NodeId N) const {
   const OpDef *Def = F.opDef(N);
   NodeId Was = In.find(originOfCopy(F.name(N), Word));
@@ -318,7 +318,7 @@ std::string Spreader::deviceOf(NodeId N) const {
     return F.device(N).str();
   if (auto Number = numberOfCopy(F.name(N), Word))
     return device(*Number);
-  // Copy 0 may have the name of the input.
+  // Copy 0 may have the input name, without a number.
   std::string Other = Word + "1/" + F.name(N).str();
   return F.find(Other) != NoNode ? device(0) : F.device(N).str();
 }
@@ -342,8 +342,8 @@ void Spreader::makeOutside(NodeId N) {
   Now[N].push_back(New);
 }
 
-/// Returns the tensor that \p E passes on, if \p E was inserted and its sum,
-/// concatenation or scale does nothing because there is one replica.
+/// With one replica, an inserted sum, concatenation or scale changes nothing.
+/// Returns the operand of such a node \p E.
 Endpoint Spreader::passedBy(Endpoint E) const {
   NodeId N = E.Node;
   bool IsNew = File.isMember(N)
@@ -424,8 +424,8 @@ void Spreader::take(NodeId N, Endpoint E, unsigned Replica,
     Inputs.push_back({To.Node, E.isControl() ? ControlPort : To.Port});
 }
 
-/// Returns the node that a control dependency on \p N stands for: the input of
-/// an inserted node that has the value of another node, otherwise \p N.
+/// Returns the node that replaces \p N in a control dependency: the input of \p
+/// N if \p N is inserted and has the value of its input, otherwise \p N.
 NodeId Spreader::waitedFor(NodeId N) const {
   for (unsigned Steps = 0; Steps < F.size(); ++Steps) {
     bool IsNew = !File.isOfInput(N) && F.node(N).NumInputs > 0;
@@ -498,8 +498,7 @@ void Spreader::connectExchange(NodeId N, const TpuExchange &X, NodeId Axis) {
 }
 
 /// Adds the control inputs of the outside node \p N, which waits for the whole
-/// computation. The node waits for all copies of the ops that it waits for in
-/// the input.
+/// computation: all copies of each op that it waits for in the input.
 bool Spreader::addRun(NodeId N, std::vector<Endpoint> &Inputs) {
   NodeId Was = In.find(F.name(N));
   bool Waits = Was != NoNode && any_of(In.controlInputs(Was), [&](Endpoint E) {

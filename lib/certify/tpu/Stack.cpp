@@ -76,8 +76,8 @@ std::optional<int64_t> Reader::number(Endpoint E) const {
   return Value->Ints[0];
 }
 
-/// Returns x if \p E is the stack of the tensors x of all replicas along a new
-/// first axis. The type of x is that of the sum.
+/// Returns x if \p E stacks the tensors x of all replicas along a new first
+/// axis. x has the type of the sum.
 std::optional<Endpoint> Reader::rows(Endpoint E) const {
   if (E.Port != 0 || File.role(E.Node) != TpuRole::Sum)
     return std::nullopt;
@@ -97,7 +97,7 @@ std::optional<Endpoint> Reader::rows(Endpoint E) const {
   return G.input(Rows, 0);
 }
 
-/// Like rows(), but x has the type that it has on the replicas.
+/// Like rows(), but x is the tensor before its conversion to that type.
 std::optional<Endpoint> Reader::stacked(Endpoint E) const {
   if (auto Plain = rows(E))
     return Plain;

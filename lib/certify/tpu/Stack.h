@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A TPU can only sum across replicas. So any other exchange is a sum, too: each
-// replica adds its own row among zeros, and the sum has the rows of all:
+// CrossReplicaSum is the only exchange of a TPU. All others are built from it:
+// each replica puts its row among zeros, and the sum has the rows of all:
 //
 //     own = Select(Equal([0 .. N-1], [r]), Pack(x, .., x), ZerosLike(..))
 //     all = CrossReplicaSum(own)

@@ -55,8 +55,8 @@ bool TpuFile::findMetadata() {
   return checkMetadata();
 }
 
-/// Checks the metadata. Apart from the number of replicas, they only say where
-/// replicas run and how they are compiled.
+/// Checks the number of replicas, and that all other attributes of the metadata
+/// concern only placement and compilation.
 bool TpuFile::checkMetadata() {
   for (const AttrEntry &A : G.attrs(Metadata)) {
     bool Known =
@@ -142,7 +142,7 @@ void TpuFile::findRuns() {
           !all_of(G.controlInputs(N),
                   [&](Endpoint E) { return runsComputation(E.Node); }))
         continue;
-      // A NoOp that only runs the computation may have the name of an op in it.
+      // A NoOp that runs the computation may have the name of one of its ops.
       NodeId Was = In.find(G.name(N));
       if (G.isOp(N, op::NoOp) && (Was == NoNode || !In.isOp(Was, op::NoOp))) {
         Roles[N] = TpuRole::Run;
@@ -278,8 +278,8 @@ bool TpuFile::checkNode(NodeId N) {
   return false;
 }
 
-/// Checks that the computation runs as a whole: no node outside is between
-/// parts of it.
+/// Checks that the computation runs as a whole: no path leaves the computation
+/// and comes back.
 bool TpuFile::isWhole() {
   // The nodes before the computation, from its inputs on.
   std::vector<bool> Before(G.size());
@@ -308,8 +308,8 @@ bool TpuFile::isWhole() {
   return true;
 }
 
-/// Checks that the operands and results of the computation have values
-/// whichever branch is taken: it returns all of its results or none.
+/// Checks that no operand or result of the computation is in a branch: a
+/// computation returns all of its results or none.
 bool TpuFile::isInNoBranch() {
   if (!Conditions::any(G))
     return true;

@@ -3,9 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Finds the role of each node in a graph of TPU form, as TensorFlow's passes
-// read it (tensorflow/core/tpu/graph_rewrite): the ops of the computation and
-// the nodes around them. Checks that the computation runs as a whole: no node
-// outside is between two of its ops.
+// read it (tensorflow/core/tpu/graph_rewrite). Checks that the computation runs
+// as a whole: no path leaves the computation and comes back.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,10 +23,10 @@ enum class TpuRole : uint8_t {
   Outside,  ///< No part of the computation.
   Member,   ///< An op of the computation: each replica runs it.
   Sum,      ///< A member that is a CrossReplicaSum of all replicas.
-  Metadata, ///< TPUReplicateMetadata: has the number of replicas.
+  Metadata, ///< TPUReplicateMetadata, which states the number of replicas.
   Pivot,    ///< The NoOp that the metadata wait for.
-  Input,    ///< TPUReplicatedInput: has an operand for each replica.
-  Output,   ///< TPUReplicatedOutput: has an output for each replica.
+  Input,    ///< TPUReplicatedInput, with an operand for each replica.
+  Output,   ///< TPUReplicatedOutput, with an output for each replica.
   Status,   ///< The compilation status of the computation.
   Start,    ///< A NoOp of the computation that waits only for the pivot.
   Run,      ///< A NoOp that only waits for the computation.
@@ -49,8 +48,8 @@ public:
   bool isMember(NodeId N) const {
     return Roles[N] == TpuRole::Member || Roles[N] == TpuRole::Sum;
   }
-  /// Returns true if a wait for \p N is a wait for the computation on all
-  /// replicas. A Shard without control inputs is ready when its replica is.
+  /// Returns true if a node that waits for \p N waits for the computation on
+  /// all replicas. A Shard without control inputs waits for one replica only.
   bool runsComputation(NodeId N) const {
     return isMember(N) || Roles[N] == TpuRole::Start ||
            Roles[N] == TpuRole::Run ||
@@ -60,9 +59,8 @@ public:
   Endpoint operand(NodeId N, unsigned Replica) const {
     return G.input(N, G.node(N).NumData == 1 ? 0 : Replica);
   }
-  /// Returns the name of \p N in the input graph, if \p N is a node of it. If a
-  /// node outside took the name of an op, the op is in the scope of the
-  /// computation.
+  /// Returns the name of \p N in the input, if the input has \p N. If a node
+  /// outside has that name, the op is called `<cluster>/<name>` in the file.
   llvm::StringRef base(NodeId N) const;
   /// Returns true if the input graph has a node with the name of \p N.
   bool isOfInput(NodeId N) const { return In.find(base(N)) != NoNode; }

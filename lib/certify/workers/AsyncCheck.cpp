@@ -168,7 +168,7 @@ bool AsyncChecker::checkVariables() {
 
 bool AsyncChecker::compareAttrs(unsigned File, NodeId N, NodeId With) {
   const Graph &G = *Files[File], &Chief = *Files[0];
-  // With a seed, each worker draws other numbers than the chief.
+  // Seeds differ, so that workers draw other numbers than the chief.
   bool Draws = isRandomOp(G.opName(N)) && G.hasAttr(N, "seed2") &&
                (G.intAttr(N, "seed").value_or(0) != 0 ||
                 Chief.intAttr(With, "seed2").value_or(0) != 0);

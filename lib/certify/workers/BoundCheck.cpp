@@ -65,7 +65,7 @@ private:
   NodeId Steps = NoNode, Zeros = NoNode, Gate = NoNode;
   std::vector<Run> Runs;
   std::string Frame; ///< The frame of the loop that waits.
-  // The step counter as it must be, and its nodes in the file:
+  // The required step counter, and its nodes in the file:
   Graph Wanted;
   std::vector<std::pair<NodeId, NodeId>> Work; ///< Pairs to compare.
   DenseMap<NodeId, NodeId> Stubs;              ///< By node of Wanted.
@@ -120,7 +120,7 @@ bool BoundChecker::findParts() {
   return true;
 }
 
-/// Checks that all files count in one variable.
+/// Checks that all files count steps in one variable.
 bool BoundChecker::checkPlace() {
   Counter Its{G->stringAttr(Steps, "shared_name").value_or("").str(),
               G->device(Steps).str()};
@@ -206,8 +206,8 @@ bool BoundChecker::compare(NodeId Want, NodeId Is) {
   return true;
 }
 
-/// Compares the step counter, from its marked nodes up their inputs. This walk
-/// reaches all of its nodes.
+/// Compares the nodes of the step counter: the marked nodes and, along their
+/// inputs, all others.
 bool BoundChecker::compareAll() {
   std::vector<std::pair<NodeId, NodeId>> Ends = std::move(Work);
   Work.clear();
@@ -247,7 +247,7 @@ bool BoundChecker::checkUses() {
   return Good;
 }
 
-/// Checks that no other node has a name or the frame of the form.
+/// Checks that no other node has a name or the frame of the step counter.
 bool BoundChecker::checkNames() {
   bool Good = true;
   auto IsTaken = [&](StringRef Text) {
@@ -274,7 +274,7 @@ bool BoundChecker::checkNames() {
   return Good;
 }
 
-/// Removes the form from the graph.
+/// Removes the step counter from the graph.
 void BoundChecker::strip() {
   for (NodeId N = 0; N < G->size(); ++N) {
     if (WantOf.contains(N))

@@ -10,8 +10,7 @@
 //     the accumulators that wake workers up have one device and one name in all
 //     files, and no other node uses them or has their names;
 //   - each write of a gradient waits and is in no loop; no other node waits;
-//   - a name that callers run is counted if its run writes a gradient. A name
-//     whose run writes no gradient is not counted;
+//   - a run of a name counts as a step if, and only if, it writes a gradient;
 //   - the counts are reset before a trained variable is initialized or restored
 //     from a checkpoint, and at no other time.
 //
@@ -51,9 +50,9 @@ struct Counter {
   std::string Name, Device;
 };
 
-/// Checks the nodes by which worker \p Worker counts its steps and waits, and
-/// returns its file \p G without them. \p At is the counter of the files
-/// before; the first file sets it. Returns null after an error.
+/// Checks the step counter and the gate of worker \p Worker, and returns its
+/// file \p G without them. \p At is the counter of the earlier files; the first
+/// file sets it. Returns null after an error.
 std::unique_ptr<Graph> withoutBound(const Graph &G, unsigned Worker,
                                     const BoundPlan &Plan,
                                     std::optional<Counter> &At,

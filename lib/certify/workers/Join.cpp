@@ -47,8 +47,8 @@ static bool isOfWorker(StringRef Key) {
 // Messages
 //===----------------------------------------------------------------------===//
 
-/// Checks that one file puts into each queue and one file takes from it. One of
-/// the two is the file of the chief, and both describe the same queue.
+/// Checks that one file sends to each queue and one file receives from it. One
+/// of them is the file of the chief. Both describe the same queue.
 bool WorkersJoin::matchMessages() {
   llvm::StringMap<MessageEnd> GetOf;
   for (unsigned F = 0; F < Files.size(); ++F) {
@@ -484,7 +484,7 @@ bool WorkersJoin::control(unsigned File, NodeId User, NodeId N,
   case Role::Reads:
     return true;
   default:
-    // The number of the run, or a message for which fetched rows wait.
+    // Ignore the number of the run, and messages that fetched rows wait for.
     if (F.isNumber(To) || isRows(File, User))
       return true;
     return error(File, User,
@@ -493,8 +493,8 @@ bool WorkersJoin::control(unsigned File, NodeId User, NodeId N,
   }
 }
 
-/// Finds the handle that a read in a loop took before the read moved out of the
-/// loop.
+/// Finds the handle that a read in a loop had before the read was moved out of
+/// the loop.
 bool WorkersJoin::outside(unsigned File, NodeId N,
                           std::vector<Endpoint> &Result) {
   const WorkerFile &F = Files[File];
@@ -647,7 +647,7 @@ void WorkersJoin::addWaits(NodeId To, unsigned Data,
 }
 
 /// Checks control dependencies that some files lack. Each must be on a node
-/// that has no effect and always runs: then it changes no result. Makes
+/// without an effect that always runs, so that it changes no result. Makes
 /// unreplicated nodes wait for all copies.
 bool WorkersJoin::completeWaits() {
   VariableIndex Vars(*L);
@@ -923,8 +923,8 @@ bool WorkersJoin::eraseBranches() {
       L->setInput(N, I, Erased.back().second);
     }
   }
-  // Assume that the copies of a predicate are equal. Otherwise, no node that
-  // depends on them is proved.
+  // Assume that the copies of a predicate are equal. If they are not, the types
+  // prove no node that depends on them.
   DenseMap<NodeId, NodeId> FirstCopy;
   for (auto [N, Of] : GroupOf)
     FirstCopy[N] = Of->front().second;

@@ -54,8 +54,9 @@ public:
     File = End.File;
     return Files[End.File].Puts[End.Index];
   }
-  /// Returns the file and node for which a control input \p N in file \p File
-  /// stands: \p N itself, or the node that another worker's message waited for.
+  /// Returns the file and node that a control input \p N in file \p File waits
+  /// for: \p N itself or, if \p N receives a message, the node that the sender
+  /// waited for.
   std::pair<unsigned, NodeId> waitsFor(unsigned File, NodeId N) const;
   /// Returns true if \p N of file \p File is in another file, too.
   bool isCommon(unsigned File, NodeId N) const {
@@ -125,8 +126,7 @@ private:
   using Group = std::vector<std::pair<int, NodeId>>;
   llvm::StringMap<Group> Groups; ///< By base name: its copies in L, by replica.
   llvm::DenseMap<NodeId, const Group *> GroupOf;
-  /// Pairs of nodes of L: one node, and another that it waits for in some files
-  /// only.
+  /// Pairs of nodes of L: the first waits for the second in some files only.
   std::vector<std::pair<NodeId, NodeId>> OpenWaits;
 };
 

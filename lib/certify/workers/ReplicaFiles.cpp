@@ -694,7 +694,7 @@ std::unique_ptr<Graph> ReplicaFiles::run() {
       connect(N);
   if (Errors != 0)
     return nullptr;
-  // A file has each node once, so checkCopies() takes its devices and state for
+  // A file has each node once, so checkCopies() treats devices and state as
   // those of unreplicated nodes.
   std::vector<CopyGroup> Groups;
   for (NodeId N = 0; N < G->size(); ++N)

@@ -11,9 +11,9 @@
 //     worker 1: v = Assign(w, i/broadcast)      →
 //               i/broadcast = CollectiveBcastRecv()
 //
-// All workers run the same (docs/Workers.md), so a run of a name on one worker
-// runs it on all. Each worker computes an unreplicated node for itself: it may
-// depend only on values that all workers have.
+// All workers run the same names (docs/Workers.md), so a run of a name on one
+// worker runs it on all. Each worker computes every unreplicated node, so these
+// nodes may depend only on values that all workers have.
 //
 //===----------------------------------------------------------------------===//
 

@@ -20,13 +20,13 @@ namespace graft {
 
 namespace {
 
-/// The variables that called functions read on the task of the variable.
+/// The variables that are read by function calls on the task of the variable.
 class CalledVariables {
 public:
   explicit CalledVariables(const WorkerFile &F) : F(F) {}
 
   /// Returns the variable that is result \p Port of \p Call, or NoNode if the
-  /// function is not as it should be.
+  /// function does not have the required form.
   NodeId of(NodeId Call, unsigned Port);
 
 private:
@@ -193,10 +193,10 @@ private:
   unsigned File;
   std::map<std::string, std::string> Functions; ///< Wanted, by name.
   Graph Wanted;
-  DenseMap<NodeId, NodeId> Stubs; ///< By node of the file, for others.
+  DenseMap<NodeId, NodeId> Stubs; ///< By other node of the file: its stand-in.
 };
 
-/// Returns the endpoint of Wanted that stands for \p E of the file.
+/// Returns the endpoint of Wanted that corresponds to \p E of the file.
 Endpoint WireChecker::there(Endpoint E) {
   NodeId N = Wanted.find(F.G.name(E.Node));
   if (N == NoNode) {

@@ -30,7 +30,7 @@ namespace graft {
 enum class Role : uint8_t {
   Payload,   ///< A node of the graph for all workers.
   Name,      ///< Has the name of the node that it runs.
-  Own,       ///< Repeats a node of the graph for all workers.
+  Own,       ///< A copy of a node of the graph for all workers.
   Wire,      ///< Part of the exchange of messages.
   Put,       ///< Sends a message.
   Get,       ///< Receives a message.
@@ -54,8 +54,8 @@ struct WorkerFile {
   struct Message {
     MessageQueue Queue;
     NodeId Node = NoNode; ///< The Put or the Get.
-    /// For a Get: the queue of another message. The message of the Get must
-    /// have the number of that message.
+    /// For a Get: the queue of the root, a message whose number this message
+    /// must also have.
     std::optional<std::string> Root;
   };
 
@@ -87,8 +87,8 @@ struct WorkerFile {
            (is(N, Role::Wire) && G.isOp(N, op::Identity) &&
             G.node(N).NumData == 1 && G.input(N, 0) == Endpoint{run(), 0});
   }
-  /// Returns the nodes and earlier Puts that \p Put waits for, in order. Its
-  /// message tells that the nodes have run.
+  /// Returns the nodes and earlier Puts that \p Put waits for, in order. The
+  /// message shows its receiver that these nodes have run.
   std::vector<NodeId> waitsOfPut(NodeId Put) const;
   /// Returns all nodes that \p N waits for by control edges, also through nodes
   /// of the exchange of messages that only wait.
@@ -100,7 +100,7 @@ struct WorkerFile {
   const tensorflow::FunctionDef *function(llvm::StringRef Name) const;
 
   const Graph &G;
-  /// Attributes of Number. Without it, Worker is the lowest replica here.
+  /// Attributes of Number. Without Number, Worker is the lowest replica.
   unsigned Worker = 0, Workers = 0;
   std::string Scope; ///< The scope of inserted nodes; empty if there are none.
   NodeId Number = NoNode;

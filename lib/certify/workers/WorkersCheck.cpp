@@ -3,11 +3,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Checks the order in time, which the joined graph does not show. Each worker
-// runs its file in its own session. So the files must ensure what one session
-// ensures for the graph for all:
+// runs its file in its own session. The files must ensure the order that one
+// session ensures for the graph for all:
 //
-//   - in the runs of a name, each message that one worker sends is received by
-//     another worker, and each that a worker receives is sent;
+//   - in the runs of a name, each message is sent by one worker and received
+//     by another;
 //   - workers do not wait for each other in a cycle;
 //   - a node of several files draws, dequeues and writes nothing, since each of
 //     the workers runs it;
@@ -204,8 +204,8 @@ bool WorkersChecker::checkNames() {
   return Good;
 }
 
-/// Checks that the messages of a worker to the chief in a run of \p Name have
-/// one number. A message has the number of its root, or the chief compares it.
+/// Checks that all messages that a worker sends to the chief in a run of \p
+/// Name have one number: that of their root, or one that the chief compares.
 bool WorkersChecker::checkNumbers(StringRef Name,
                                   const std::set<std::string> &Messages) {
   std::map<unsigned, std::vector<Endpoint>> Free; // by worker
@@ -252,8 +252,8 @@ bool WorkersChecker::checkNumbers(StringRef Name,
   return Good;
 }
 
-/// Checks messages for restarts: a restarted worker sends its messages again.
-/// So a message must be sent before its root, or be marked (Messages.h).
+/// Checks that restarts are harmless. A restarted worker sends its messages
+/// again, so a message must be sent before its root, or be marked (Messages.h).
 /// Messages of the chief must be marked, too.
 bool WorkersChecker::checkLeads() {
   bool Good = true;
@@ -419,7 +419,7 @@ bool WorkersChecker::waits(unsigned File, NodeId Token, NodeId Read) {
   const WorkerFile &F = Files[File];
   for (Endpoint E : F.G.controlInputs(Token)) {
     NodeId N = E.Node;
-    // A value that left a branch is followed back to the read.
+    // Follow a value that left a branch back to the read.
     for (unsigned I = 0; I < 256 && N != Read && !F.G.inputs(N).empty() &&
                          (F.is(N, Role::Branch) || F.is(N, Role::Taken));
          ++I)
@@ -494,7 +494,7 @@ bool WorkersChecker::checkWrite(unsigned File, NodeId N) {
 }
 
 /// Checks that a write of the chief waits for all messages that its run
-/// receives. So no variable has changed if a worker restarts before that.
+/// receives. If a worker restarts before they arrive, no variable has changed.
 bool WorkersChecker::checkAllGiven(NodeId Write) {
   const WorkerFile &F = Files[0];
   std::vector<std::string> Names;
@@ -585,7 +585,7 @@ bool WorkersChecker::checkDevices() {
       auto It = Task ? WorkerOf.find(*Task) : WorkerOf.end();
       if (It == WorkerOf.end() || It->second == F)
         continue;
-      // A node that uses the state of another task, or belongs to a message,
+      // A node that uses the state of another task, or is part of a message,
       // may be on that task.
       bool IsThere = File.is(N, Role::Put) || File.is(N, Role::Get) ||
                      File.is(N, Role::End) || File.is(N, Role::AllGiven) ||
@@ -601,9 +601,9 @@ bool WorkersChecker::checkDevices() {
   return Good;
 }
 
-/// Checks that a worker refreshes its variable copies from their primaries
-/// after a run that was cut short. The next run refreshes all copies before it
-/// reads them, and the copies that it writes again at its end.
+/// Checks that a worker refreshes its variable copies after an interrupted run.
+/// The next run refreshes all copies from their primaries before it reads them.
+/// At its end, it also refreshes the copies that it wrote.
 bool WorkersChecker::checkCopies() {
   bool Good = true;
   for (unsigned F = 1; F < Files.size(); ++F) {

@@ -25,8 +25,8 @@ static bool isScalarConst(const Graph &G, Endpoint E) {
   return G.isOp(E.Node, op::Const) && constScalar(G, E.Node);
 }
 
-/// Returns true if \p E is a scalar by the graph alone: a number, a size, or a
-/// feed that is declared as a scalar.
+/// Returns true if the graph shows that \p E is a scalar: a number, a size, or
+/// a feed that is declared as a scalar.
 static bool isScalar(const Graph &G, Endpoint E) {
   if (isScalarConst(G, E) || G.isOp(E.Node, op::Size))
     return true;
@@ -234,7 +234,7 @@ std::optional<unsigned> rankOfFeed(const Graph &G, Endpoint Feed) {
   }
   if (!Agree || (Wanted != 0 && Sliced > Wanted))
     return std::nullopt;
-  // A slice of axis 0 does not show the number of other axes.
+  // A slice of axis 0 alone does not show the rank.
   if (Wanted == 0 && Sliced < 2)
     return std::nullopt;
   return Wanted != 0 ? Wanted : Sliced;
@@ -255,9 +255,10 @@ static bool isSigmoidError(const Graph &G, NodeId N, Endpoint Product,
          G.isOp(G.input(Is, 1).Node, op::ZerosLike);
 }
 
-/// Returns the logits whose labels are \p Feed, and how many more axes the
-/// logits have. A loss of TensorFlow requires that labels, or the vectors made
-/// from them, have the shape of the logits.
+/// Returns the logits of the loss that reads \p Feed as labels, and the number
+/// of axes that the logits have and the labels lack. A loss of TensorFlow
+/// requires that labels, or the vectors made from them, have the shape of the
+/// logits.
 static std::optional<std::pair<Endpoint, unsigned>> logitsOf(const Graph &G,
                                                              Endpoint Feed) {
   SmallVector<std::pair<Endpoint, unsigned>, 8> Work{{Feed, 0}};

@@ -18,10 +18,11 @@
 
 namespace graft {
 
-/// Returns true if \p Feed, whose rank the graph does not declare, is a scalar.
-/// This holds if an op requires a scalar for the feed or for a value computed
-/// from the feed and constants. It also holds for the rate of a dropout, which
-/// is only compared with random numbers, added to them, or used as a factor.
+/// Returns true if the readers show that \p Feed, whose rank the graph does not
+/// declare, is a scalar. Either an op requires a scalar for the feed or for a
+/// value computed from the feed and constants, or the feed is the rate of a
+/// dropout. Such a rate is only compared with random numbers, added to them, or
+/// used as a factor.
 bool isScalarFeed(const Graph &G, Endpoint Feed);
 
 /// Returns the rank of \p Feed, which the graph does not declare: the rank that
@@ -32,9 +33,9 @@ std::optional<unsigned> rankOfFeed(const Graph &G, Endpoint Feed);
 /// Returns true if \p U reads one element of a vector, at a constant index.
 bool takesElement(const Graph &G, Use U);
 
-/// Declares the unknown ranks of placeholders of \p G if their users imply
-/// them. The rank of labels follows from the logits of their loss. Does not
-/// declare scalars.
+/// Declares the ranks that users imply for placeholders of unknown rank in \p
+/// G. The rank of labels follows from the logits of their loss. Declares no
+/// scalars.
 void declareRanks(Graph &G, DiagnosticEngine &Diags);
 
 } // namespace graft

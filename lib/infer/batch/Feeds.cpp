@@ -75,7 +75,7 @@ private:
 
   const Graph &G;
   unsigned Replicas;
-  bool Defaults; ///< Set if feeds that only make a default are not split.
+  bool Defaults; ///< Set if feeds that only compute a default are not split.
   DiagnosticEngine &Diags;
 };
 
@@ -124,8 +124,8 @@ void Chooser::collect() {
   }
 }
 
-/// Returns the nodes from which data reaches a node that \p Is accepts, without
-/// passing through a node of \p IsCut.
+/// Returns the nodes with a data path to a node that \p Is accepts. The path
+/// must not contain a node that \p IsCut accepts.
 std::vector<bool> Chooser::reaching(function_ref<bool(NodeId)> Is,
                                     function_ref<bool(NodeId)> IsCut) const {
   std::vector<bool> Result(G.size());
@@ -147,9 +147,9 @@ std::vector<bool> Chooser::reaching(function_ref<bool(NodeId)> Is,
   return Result;
 }
 
-/// Returns the nodes from which data reaches the gradient of a variable. If
-/// there is no gradient, any update counts. If there is no update, returns all
-/// nodes. A metric of a model that the step does not run is no gradient.
+/// Returns the nodes with a data path to the gradient of a variable. If there
+/// is no gradient, paths to any update count. If there is no update, returns
+/// all nodes.
 std::vector<bool> Chooser::training() const {
   auto KindOf = [&](NodeId N) {
     const OpDef *Def = G.opDef(N);
@@ -210,8 +210,8 @@ bool Chooser::named(ArrayRef<std::string> Rules) {
   return true;
 }
 
-/// Applies \p How to the feeds that match \p Pattern. A pattern matches no
-/// other tensors, since no step feeds all tensors of a part of a graph.
+/// Applies \p How to the feeds that match \p Pattern. Unlike a name, a pattern
+/// matches only feeds, since no step feeds all tensors with a common prefix.
 bool Chooser::allNamed(StringRef Pattern, StringRef How, int Batch) {
   Glob Like(Pattern);
   std::vector<std::string> Known, Meant;
@@ -341,10 +341,10 @@ static int rowsAxis(const DimAnalysis &Dims, ArrayRef<DimId> Shape) {
 }
 
 /// Chooses static feeds to split. If other feeds are split, the inferred sizes
-/// show which static feeds have the same rows. If no split feed is used in
-/// training, chooses the static feeds whose split distributes most of the step.
-/// Example: in a Keras model that reads a data set, the only split feeds may be
-/// Inputs, which no step feeds.
+/// show which static feeds have the same rows. If training uses no split feed,
+/// chooses the static feeds whose split distributes most of the step. Example:
+/// in a Keras model that reads a data set, the only split feeds may be Input
+/// layers, which no step feeds.
 bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
   DimOptions Options;
   Options.Unpatched = true;
@@ -401,7 +401,7 @@ bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
   }
   std::vector<Split> Chosen =
       mostWork(Order, Classes, Training, /*InVariables=*/false);
-  // A variable may have the batch axis only if otherwise nothing is split.
+  // Allow a variable with a batch axis only if otherwise nothing is split.
   if (Chosen.empty() && !AnySplit)
     Chosen = mostWork(Order, Classes, Training, /*InVariables=*/true);
   if (Chosen.empty() && !AnySplit) {
@@ -410,7 +410,7 @@ bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
                "it is not clear which feeds hold the batch: their first "
                "dimensions are not known to be equal; name them with "
                "--feed=NAME=split")
-        // A single device can run the step.
+        // The step still runs on a single device.
         .Id = "unproved";
     return false;
   }
@@ -451,8 +451,8 @@ std::optional<DimAnalysis> Chooser::suppose(ArrayRef<NodeId> Order,
 /// The maximum number of classes of feeds to try, with one inference each.
 static constexpr size_t MaxClasses = 12;
 
-/// Returns the feeds of \p Classes to split as well, because their number of
-/// rows is a multiple or a divisor of the rows of split feeds. Example: an RL
+/// Returns the feeds of \p Classes whose row count is a multiple or a divisor
+/// of the rows of split feeds, so that they are split as well. Example: an RL
 /// policy over sequences reads the observations of all steps, and the states
 /// before the first step. The number of these states is a constant.
 std::vector<Chooser::Split> Chooser::related(ArrayRef<NodeId> Order,
@@ -477,8 +477,8 @@ std::vector<Chooser::Split> Chooser::related(ArrayRef<NodeId> Order,
   }
   if (!Dims)
     return {};
-  // Two numbers of rows are related if they are the same symbolic size, or if
-  // one reshape has both among its sizes. Equal constants prove nothing.
+  // Two row counts are related if they are the same symbolic size, or if one
+  // reshape uses both. Equal constants prove nothing.
   const DimTable &Table = Dims->table();
   IntEqClasses Meet(static_cast<unsigned>(Table.size()));
   for (NodeId N : Order) {
@@ -564,10 +564,10 @@ std::vector<Chooser::Split> Chooser::apart(ArrayRef<NodeId> Order,
   return Found;
 }
 
-/// Returns, as the batch axis of each feed, the first axis behind the leading
-/// axes of size 1. Such a leading axis may be that of a single device. Returns
-/// nothing unless all feeds have leading axes of size 1, and the same size
-/// behind them.
+/// Returns, as the batch axis of each feed, the first axis after the leading
+/// axes of size 1. Example: [1, 32, 8], where axis 0 may be that of a single
+/// device. Returns nothing if a feed has no leading axis of size 1, or if the
+/// batch axes differ in size.
 std::vector<Chooser::Split> Chooser::behindOne(ArrayRef<NodeId> Order,
                                                const ByRows &Classes) {
   std::vector<Split> Found;
@@ -587,11 +587,11 @@ std::vector<Chooser::Split> Chooser::behindOne(ArrayRef<NodeId> Order,
   return suppose(Order, Found, Classes) ? Found : std::vector<Split>();
 }
 
-/// Returns the only axis of unknown size of feeds that begin with a known size,
-/// as in `[features, batch]`. Each feed used in training must have one, and the
-/// sizes must allow the split. The first axis is the batch axis more often. So
-/// returns nothing if a split of the first axis distributes as much of the
-/// step. If the replicas divide that axis, half as much is enough, since a
+/// Returns, for feeds that begin with a known size, the only axis of unknown
+/// size, as in `[features, batch]`. Each feed that training uses must have one,
+/// and the sizes must allow the split. More often the first axis is the batch
+/// axis. So returns nothing if a split of the first axis distributes as much of
+/// the step. If the replicas divide that axis, half as much is enough, since a
 /// split along time steps also distributes positions.
 std::vector<Chooser::Split>
 Chooser::openAxes(ArrayRef<NodeId> Order, const ByRows &Classes,
@@ -625,8 +625,9 @@ Chooser::openAxes(ArrayRef<NodeId> Order, const ByRows &Classes,
 }
 
 /// Splits feeds along axis 1 if a loop reads them row by row and a split along
-/// axis 1 distributes most of the work. Axis 0, of unknown size, is then
-/// assumed to be time steps. Axis 1 must have the same known size in all feeds.
+/// axis 1 distributes most of the work. Axis 0 must have an unknown size, and
+/// is assumed to be time steps. Axis 1 must have the same known size in all
+/// feeds.
 void Chooser::behindTime() {
   bool AnyArrays = false;
   for (uint32_t Op = 0; Op < G.numOps(); ++Op)
@@ -716,10 +717,10 @@ bool Chooser::meetsRows(const DimAnalysis &Dims, Endpoint Feed) const {
   return Meets;
 }
 
-/// Handles split feeds whose default has a number of rows that the replicas do
-/// not divide. If such a default has one row, which is broadcast over the rows
-/// of other feeds, each replica reads the whole feed. For the remaining feeds,
-/// graft warns that a step without the feed fails.
+/// Handles split feeds with a default whose row count is not divisible by the
+/// number of replicas. If the default has one row that is broadcast over the
+/// rows of other feeds, each replica reads the whole feed. Otherwise warns that
+/// a step fails if nothing is fed.
 void Chooser::besideDefaults() {
   DimOptions Options;
   Options.Unpatched = true;
@@ -848,8 +849,8 @@ bool Chooser::run(ArrayRef<std::string> Rules) {
                   (G.outputType(F.At.Node, F.At.Port) != DT_STRING ||
                    isBatchRead(G.opName(F.At.Node)));
     } else if (Shape->Dims[0] < 0) {
-      // A vector of rates, each of which is read by a constant index, is no
-      // batch.
+      // If each element of a vector is read at a constant index, as of a vector
+      // of rates, the vector is no batch.
       bool IsList = Shape->Dims.size() == 1 && isOnlyFor(F.At, [&](NodeId N) {
                       return takesElement(G, {N, 0});
                     });

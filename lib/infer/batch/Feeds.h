@@ -26,7 +26,7 @@ struct Feed {
   bool Ragged = false;  ///< Set for a part of a ragged tensor or of segments.
   bool Parts = false;   ///< Set for a Ragged feed that assigns values to rows.
   bool InRows = false;  ///< Set if each replica reads the entries of its rows.
-  bool Scalar = false;  ///< Set if the rank is unknown but users show a scalar.
+  bool Scalar = false;  ///< Set if the rank is unknown but ops need a scalar.
   bool Guessed = false; ///< Set if the rank is unknown and assumed to be 0.
   int Batch = -1;       ///< The group of feeds with equally many rows, or -1.
 };

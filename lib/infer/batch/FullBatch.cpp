@@ -11,8 +11,8 @@
 //
 // Each feed has a separate symbolic batch size, so the inferred sizes of two
 // axes are equal only if the graph requires it. A sparse tensor is such a
-// matrix only if its products have rows of the batch and the other factor has
-// them, too.
+// matrix only if both its products and their other factors have rows of the
+// batch.
 //
 //===----------------------------------------------------------------------===//
 

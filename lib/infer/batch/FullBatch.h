@@ -17,9 +17,9 @@ namespace graft {
 /// others, so the rows of the feeds are no batch.
 class FullBatch {
 public:
-  /// Finds candidates in \p G, whose feeds are split already. Candidates are
-  /// feeds, constant factors of products, and sparse feeds that are factors of
-  /// two products.
+  /// Finds candidates in \p G after its feeds are split. Candidates are feeds,
+  /// constant factors of products, and sparse feeds that are factors of two
+  /// products.
   FullBatch(const Graph &G, llvm::ArrayRef<Feed> Feeds);
 
   /// Returns true if there are candidates, for which sizes must be known.

@@ -21,8 +21,8 @@ int64_t timesLarger(const DimTable &Table, DimId D, unsigned Replicas) {
   return Times;
 }
 
-/// Returns \p Shape with the rows of one replica where \p Sizes follow the
-/// batch.
+/// Returns \p Shape with per-replica numbers at the axes whose \p Sizes follow
+/// the batch.
 static SmallVector<int64_t, 4> localShape(const DimTable &Table,
                                           ArrayRef<DimId> Sizes,
                                           ArrayRef<int64_t> Shape,
@@ -72,7 +72,7 @@ statedSizes(const Graph &G, const DimAnalysis &Dims, NodeId N) {
   auto Shape = Dims.shape({N, 0});
   if (!Shape)
     return std::nullopt;
-  // The result of a read of many elements has a leading axis for them.
+  // A read of many elements adds a leading axis to its result.
   bool Many = isLocalHandleOp(G.opName(N)) && !G.isOp(N, op::TensorArrayV3);
   if (Many && Shape->empty())
     return std::nullopt;

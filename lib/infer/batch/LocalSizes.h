@@ -15,13 +15,13 @@
 
 namespace graft {
 
-/// Returns how many times larger \p D is in the single-device step than on one
-/// of \p Replicas.
+/// Returns the ratio of \p D in the single-device step to \p D on one of \p
+/// Replicas.
 int64_t timesLarger(const DimTable &Table, DimId D, unsigned Replicas);
 
-/// Resizes the constant \p N, all of whose elements are equal, to the rows of
-/// one of \p Replicas, makes it per-replica and records its old value. Returns
-/// false, and changes nothing, if its elements differ.
+/// Resizes the constant \p N to the rows of one of \p Replicas, makes it
+/// per-replica and records its old value. Returns false, and changes nothing,
+/// if the elements of \p N are not all equal.
 bool shrinkSplat(Graph &G, NodeId N, const DimAnalysis &Dims,
                  unsigned Replicas);
 

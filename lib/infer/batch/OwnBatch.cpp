@@ -4,13 +4,13 @@
 //
 // If each of N replicas reads a batch, the step is the single-device step on
 // the N batches, concatenated. Sizes that the graph reads from shapes are
-// per-replica, as after a split. Constant shapes fit as they are. A number that
-// is the batch size does not fit. For example, the gradient of a mean over a
-// static batch contains that number, but the step on N batches has N times as
-// many rows. The graph does not show which numbers are batch sizes. So graft
-// refuses every number that may be one: a factor, a divisor, or a number that
-// is added to a variable, such as a row count. Adding 1 is allowed, because
-// such a variable counts steps.
+// per-replica, as after a split. Constant shapes stay right. A number that is
+// the batch size does not. For example, the gradient of a mean over a static
+// batch contains that number, but the step on N batches has N times as many
+// rows. The graph does not show which numbers are batch sizes. So graft refuses
+// every number that may be one: a factor, a divisor, or a number that is added
+// to a variable, such as a row count. Adding 1 is allowed, because such a
+// variable counts steps.
 //
 //===----------------------------------------------------------------------===//
 
@@ -78,7 +78,7 @@ giveOwnBatches(Graph &G, std::vector<Feed> &Feeds, DiagnosticEngine &Diags) {
     G.node(N).Count = Copies::PerReplica;
     // The queue is on one device, and so are the nodes that read it.
     G.node(N).Flags |= NF_FixedDevice;
-    // A run that needs the batch of one replica, such as its number of rows,
+    // If a run needs the batch of one replica, for example its row count, it
     // also dequeues the batches of the other replicas. So each step dequeues
     // one batch per replica.
     if (!(When && !When->of(N).empty()) && !(Loops && Loops->givesInside(N)))
@@ -109,8 +109,8 @@ giveOwnBatches(Graph &G, std::vector<Feed> &Feeds, DiagnosticEngine &Diags) {
   return Reads;
 }
 
-/// Returns the number that all elements of \p E are equal to, if constants
-/// determine it. Sets \p At to the first of these constants.
+/// If all elements of \p E are one number that constants determine, returns it.
+/// Sets \p At to the first of these constants.
 static std::optional<double> numberAt(const Graph &G, Endpoint E, NodeId &At,
                                       unsigned Depth = 8) {
   StringRef Op = G.opName(E.Node);

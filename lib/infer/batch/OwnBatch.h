@@ -20,7 +20,7 @@ std::optional<std::vector<NodeId>>
 giveOwnBatches(Graph &G, std::vector<Feed> &Feeds, DiagnosticEngine &Diags);
 
 /// Checks that the graph computes the single-device step on the concatenated
-/// batches, and reports a node that prevents it. A graph for a fixed batch size
+/// batches, and reports a node that does not. A graph for a fixed batch size
 /// contains that size as a number, but the concatenated batch is N times as
 /// large. \p Reads and all nodes that depend on them are per-replica. Constants
 /// that are shapes with the batch size become per-replica, with the nodes that

@@ -10,11 +10,10 @@
 //     true = Slice(rows, 0, B), others = Slice(rows, B, -1)
 //
 // The concatenation has more rows than the batch, so it cannot be split.
-// Therefore these nodes are unreplicated and work on the whole batch, and so do
-// the nodes that compute their sizes and the gradient of the lookup. The
-// sampler is unreplicated because it samples classes for the whole batch. The
-// slice that holds the rows of the batch is split. Users of the slices stay
-// per-replica.
+// Therefore these nodes, the nodes that compute their sizes, and the gradient
+// of the lookup are unreplicated and work on the whole batch. The sampler is
+// unreplicated because it samples classes for the whole batch. The slice that
+// holds the rows of the batch is split. Users of the slices stay per-replica.
 //
 //     all = ConcatV2(_FromReplicas(labels), sampled)
 //     true/split = _ToReplicas(true)
@@ -51,8 +50,8 @@ enum class Role : uint8_t {
   Joins,
   TakesPart,
   Measures,   ///< Returns sizes of a tensor.
-  Calculates, ///< Returns sizes if it reads sizes.
-  Is,         ///< Returns a number. Has no inputs.
+  Calculates, ///< Computes sizes if all inputs are sizes.
+  Is,         ///< A constant.
   Pads,
   Carries, ///< Computes rows from rows, as Calculates and Joins do.
 };
@@ -136,8 +135,8 @@ void SampledRows::findRoots() {
   Roots = Found.takeVector();
 }
 
-/// Returns true if \p N concatenates vectors along axis 0, some with rows of
-/// the batch and some with other rows.
+/// Returns true if \p N concatenates vectors along axis 0, and only some of
+/// them have rows of the batch.
 bool SampledRows::joinsOthers(NodeId N) const {
   unsigned Count = G.node(N).NumData - 1;
   auto Axis = Dims->numbers(G.input(N, Count));
@@ -161,7 +160,7 @@ void SampledRows::follow(NodeId Root) {
     NodeId N = Work.pop_back_val();
     if (Vars.isUpdate(G, N) || G.opDef(N) == nullptr || !Once.insert(N))
       continue;
-    // Users of a scalar that is a sum over rows, such as a norm, are not
+    // A real scalar is a sum over rows, such as a norm. Its users are not
     // marked.
     auto Shape = Dims->shape({N, 0});
     if (Shape && Shape->empty() && isFloating(G.outputType(N, 0)))

@@ -106,9 +106,9 @@ Endpoint sameNumbers(const Graph &G, Endpoint E) {
   return through(G, E, op::Cast, op::Identity);
 }
 
-/// If \p N sums rows by the first column of a sparse tensor's indices, as
-/// embedding_lookup_sparse does, returns those indices; else an invalid
-/// endpoint.
+/// Returns the indices of a sparse tensor if \p N sums rows by the first column
+/// of these indices, as embedding_lookup_sparse does. Otherwise returns an
+/// invalid endpoint.
 Endpoint indicesOfSegments(const Graph &G, NodeId N) {
   if (!givesRows(G, N) || !G.opName(N).contains("Segment"))
     return {};
@@ -124,7 +124,7 @@ SmallVector<Endpoint, 4> valuesOfSegments(const Graph &G, NodeId N) {
   DenseSet<NodeId> Seen;
   SmallVector<Endpoint, 8> Work = {
       G.input(N, G.opName(N).starts_with("Sparse") ? 1 : 0)};
-  // A lookup has about a dozen nodes between them and the sum.
+  // About a dozen nodes of a lookup are between these values and the sum.
   constexpr unsigned Most = 64;
   while (!Work.empty() && Seen.size() < Most) {
     Endpoint E = Work.pop_back_val();
@@ -261,7 +261,8 @@ void forEachRaggedOperand(const Graph &G, NodeId N,
   }
 }
 
-/// Returns the nodes that compute integers from \p From, through integers only.
+/// Returns the nodes with a path from \p From on which all tensors are
+/// integers.
 BitVector integersOf(const Graph &G, ArrayRef<Endpoint> From) {
   BitVector Found(G.size());
   SmallVector<Endpoint, 16> Work(From);
@@ -377,7 +378,7 @@ void RaggedFinder::segments(NodeId N, const SegmentArguments &A) {
 }
 
 /// Infers the sizes under the assumption that each possible batch axis of a
-/// feed is one.
+/// feed is a batch axis.
 DimAnalysis RaggedFinder::sizes() const {
   DimOptions Options;
   Options.Unpatched = true;
@@ -393,8 +394,8 @@ DimAnalysis RaggedFinder::sizes() const {
 }
 
 /// Marks the feeds that have as many rows as the partitioned values, since
-/// these are not rows of the batch. Fed segments and their values are marked
-/// only if no other feed has as many rows.
+/// these are not rows of the batch. Marks fed segments and their values only if
+/// no other feed has as many rows.
 void RaggedFinder::settle() {
   DimAnalysis Dims = sizes();
   auto RowsOf = [&](Endpoint E) -> std::optional<DimId> {
@@ -470,7 +471,7 @@ void findRaggedFeeds(const Graph &G, std::vector<Feed> &Feeds) {
 namespace {
 
 /// Returns the last nodes that combine the values of ragged \p Feeds by
-/// segment, so that the result has a row for each row of the batch.
+/// segment. Their results have a row for each row of the batch.
 BitVector rowsOfRagged(const Graph &G, ArrayRef<Feed> Feeds) {
   BitVector Rows(G.size());
   SmallVector<Endpoint, 4> Parting;
@@ -513,8 +514,8 @@ BitVector rowsOfRagged(const Graph &G, ArrayRef<Feed> Feeds) {
   return Rows;
 }
 
-/// Returns the sparse operand of \p N if \p N works on its rows. The other
-/// operands have no entries.
+/// Returns the sparse operand of \p N if \p N works on the rows of one sparse
+/// operand. Its other operands are dense.
 std::optional<SparseArguments> takesEntries(const Graph &G, NodeId N) {
   if (G.isOp(N, op::SparseTensorDenseMatMul))
     return SparseArguments{0, 1, 2};
@@ -604,7 +605,7 @@ void EntryFinder::add(NodeId N, const SparseArguments &A) {
   auto [It, New] = Found.try_emplace({I.Node, I.Port});
   SparseFeed &F = It->second;
   // If the dense factor has rows of the batch, the sparse matrix has a column
-  // for each of them.
+  // for each row of the batch.
   bool IsSquare = G.isOp(N, op::SparseTensorDenseMatMul) &&
                   !G.boolAttr(N, "adjoint_a").value_or(false) &&
                   OfBatch[G.input(N, 3).Node];
@@ -618,7 +619,7 @@ void EntryFinder::add(NodeId N, const SparseArguments &A) {
     F.Indices = {};
   if (Fits)
     Entries.insert(N);
-  // The first use of the shape on the way to this op.
+  // The first use of the shape on the path to this op.
   Use Last{N, static_cast<unsigned>(A.Shape)};
   for (Endpoint E = G.input(N, A.Shape); E != S; E = G.input(E.Node, 0))
     Last = {E.Node, 0};

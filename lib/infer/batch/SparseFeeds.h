@@ -16,10 +16,10 @@ namespace graft {
 /// tensor operand. Ignores feeds that the user named.
 void findSparseFeeds(const Graph &G, std::vector<Feed> &Feeds);
 
-/// Marks as sparse the feeds that partition the values of a ragged tensor (row
-/// splits, row lengths, the row of each value), and the values. None of them
-/// has a row for each row of the batch. The ops that read the feeds identify
-/// them.
+/// Marks as sparse the values of a ragged tensor and the feeds that partition
+/// these values (row splits, row lengths, the row of each value). None of these
+/// feeds has a row for each row of the batch. They are found by the ops that
+/// read them.
 void findRaggedFeeds(const Graph &G, std::vector<Feed> &Feeds);
 
 /// A dense tensor computed from a sparse one, and its batch axis.
@@ -32,7 +32,7 @@ struct SparseRows {
 /// rows, since all readers are ops on entries.
 struct SparseFeed {
   Endpoint Indices, Values, Shape;
-  /// The uses of Shape that must read the shape of a replica's rows.
+  /// The uses of Shape that must read the shape of the local rows.
   std::vector<Use> OfShape;
 };
 
@@ -40,8 +40,9 @@ struct SparseFeed {
 std::vector<SparseFeed> sparseFeedsInRows(const Graph &G,
                                           std::vector<Feed> &Feeds);
 
-/// Marks the nodes that use the other sparse \p Feeds as unreplicated, up to
-/// the dense rows that they compute. Returns these dense tensors, to be split.
+/// Marks as unreplicated the nodes between the other sparse \p Feeds and the
+/// dense rows that are computed from them. Returns these dense tensors, which
+/// must be split.
 std::vector<SparseRows> keepSparseOnce(Graph &G, const VariableIndex &Vars,
                                        llvm::ArrayRef<Feed> Feeds);
 

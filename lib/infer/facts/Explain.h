@@ -24,15 +24,15 @@ NodeId findOrigin(const Graph &G, llvm::StringRef Name);
 ///     is Sharded(0), ...
 ///
 /// The line of \p N comes first. The lines of the inputs that affect its type
-/// follow, breadth first, back to the sharded feeds. After \p MaxLines nodes,
-/// the other nodes are only counted, by a walk over all of them. Without
-/// \p CountsRest, the walk stops there.
+/// follow, breadth first, back to the sharded feeds. There are at most \p
+/// MaxLines lines. With \p CountsRest, the walk goes on after the last line and
+/// counts the omitted nodes.
 std::string explainType(const Graph &G, const ProgramFacts &Facts, NodeId N,
                         unsigned MaxLines = 20, bool CountsRest = true);
 
-/// Explains each of \p Nodes, one after the other. For several nodes, the text
-/// marks omitted lines but does not count them, since each walk stops at the
-/// last line.
+/// Explains each of \p Nodes, one after the other. For several nodes, each walk
+/// stops at its last line, so the text marks omitted lines but does not count
+/// them.
 std::string explainTypes(const Graph &G, const ProgramFacts &Facts,
                          llvm::ArrayRef<NodeId> Nodes);
 

@@ -32,7 +32,7 @@ struct GradientWrites {
   std::vector<NodeId> Starts;
   /// By node: true if a run of the node runs one of Writes.
   std::vector<bool> Runs;
-  /// By node: true if it is inside a loop, where no node can be run by itself.
+  /// By node: true if it is inside a loop, so that no run can fetch it.
   std::vector<bool> InLoop;
 };
 

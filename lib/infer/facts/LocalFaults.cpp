@@ -34,8 +34,8 @@ std::optional<Sym> LocalRuns::size(Endpoint E, unsigned Axis) const {
                                        : std::nullopt;
 }
 
-/// Returns the number of rows that a replica has of \p E along \p Axis, if the
-/// graph states it.
+/// Returns the number of local rows of \p E along \p Axis if the graph declares
+/// it, else UnknownSize.
 int64_t LocalRuns::knownRows(Endpoint E, unsigned Axis) const {
   auto Shape = Facts.Dims.shape(E);
   return IsStatic && Shape && Axis < Shape->size()
@@ -43,8 +43,8 @@ int64_t LocalRuns::knownRows(Endpoint E, unsigned Axis) const {
              : UnknownSize;
 }
 
-/// Returns true if axis \p Axis of \p E, or an unknown axis (-1), may have a
-/// per-replica size.
+/// Returns true if the size of \p E along \p Axis may be per-replica. If \p
+/// Axis is -1, returns true if this may hold for any axis.
 bool LocalRuns::hasOwnAxis(Endpoint E, int Axis) const {
   if (auto Shape = Facts.Dims.shape(E); Shape && Axis >= 0) {
     uint8_t Known = 0;
@@ -56,8 +56,9 @@ bool LocalRuns::hasOwnAxis(Endpoint E, int Axis) const {
   return hasOwnSize(E);
 }
 
-/// Returns true if the elements of \p Index are in range along \p Axis of
-/// \p Table on every replica, provided that they are in the single-device step.
+/// Returns true if the elements of \p Index are in range along \p Axis of \p
+/// Table on every replica. Assumes that they are in range in the single-device
+/// step.
 bool LocalRuns::isOfRows(Endpoint Index, Endpoint Table, int Axis) const {
   if (!hasOwnAxis(Table, Axis) || Facts.Types.type(Index).Zero)
     return true;
@@ -109,7 +110,7 @@ std::string LocalRuns::faultOfLookup(NodeId N) const {
                                  : Input(static_cast<unsigned>(Use.Table));
   bool Fits = Use.By == IndexUse::Columns ? IsOfAll(Index, Table)
                                           : isOfRows(Index, Table, Axis(Table));
-  // Row numbers of another tensor may be out of range in a shard.
+  // The row numbers of another tensor may be out of range in a shard.
   if (Use.By == IndexUse::OtherRows && hasOwnAxis(Table, 0) &&
       !Facts.Types.type(Index).Zero && !Facts.Dims.numbers(Index))
     Fits = false;
@@ -139,14 +140,14 @@ std::optional<int64_t> LocalRuns::numberOf(NodeId N, unsigned I) const {
   return V && V->size() == 1 ? std::optional(V->front()) : std::nullopt;
 }
 
-/// Returns true if a replica, too, can split \p E along \p Axis into \p Parts
-/// parts of equal length.
+/// Returns true if a replica can split its shard of \p E along \p Axis into \p
+/// Parts parts of equal length.
 bool LocalRuns::divides(Endpoint E, unsigned Axis, int64_t Parts) const {
   int64_t Known = knownRows(E, Axis);
   if (Parts <= 0 || (Known != UnknownSize && Known % Parts == 0))
     return true;
   auto S = size(E, Axis);
-  // An axis of unknown size is taken to have the rows only if it is the first.
+  // If the size of the axis is unknown, only axis 0 is assumed to hold rows.
   if (!S)
     return Axis != 0 || !hasOwnAxis(E, 0);
   return !S->isLocal() || S->C % Parts == 0;
@@ -187,8 +188,8 @@ std::string LocalRuns::faultOfSplit(NodeId N) const {
   int64_t Known = knownRows(X, Axis);
   if (!Parted)
     return Known == Parts ? "" : Uneven.str();
-  // The sizes must add up to the rows, so all are numbers or all are multiples
-  // of the rows. A part of size -1 has the remaining rows.
+  // The sizes must add up to the row count. So either all are numbers, or all
+  // are multiples of the row count. A part of size -1 has the remaining rows.
   auto Sizes = Facts.Dims.value(G.input(N, 1));
   if (!Sizes)
     return "";
@@ -218,7 +219,8 @@ std::string LocalRuns::faultOfPart(NodeId N) const {
   auto Shape = Facts.Dims.shape(G.input(N, 0));
   if (!Shape)
     return "";
-  // An FFT reads as many elements along each last axis as its lengths require.
+  // An FFT reads as many elements along each transformed axis as its length
+  // operand requires.
   if (auto Lengths = G.opName(N).contains("RFFT")
                          ? Facts.Dims.numbers(G.input(N, 1))
                          : std::nullopt;
@@ -285,7 +287,7 @@ std::string LocalRuns::faultOfPart(NodeId N) const {
 /// \p Target, which has one size of -1.
 bool LocalRuns::fillsRows(Endpoint E, ArrayRef<DimId> Target) const {
   auto Shape = Facts.Dims.shape(E);
-  // With two batch axes, a replica has fewer than 1/N of the elements.
+  // With two batch axes, a replica has less than 1/N of the elements.
   if (Shape && count_if(*Shape, [&](DimId D) {
                  auto S = Facts.Dims.table().sym(D);
                  return S && S->isLocal();
@@ -367,8 +369,8 @@ bool LocalRuns::takesListOfAll(NodeId N) const {
   });
 }
 
-/// Returns the OwnSize and AllSize bits of the sizes that \p N compares with
-/// each other.
+/// Returns the OwnSize and AllSize bits of the sizes that \p N requires to be
+/// equal.
 uint8_t LocalRuns::comparedSizes(NodeId N) const {
   const OpRule &Rule = ruleAt(N);
   bool OfAll = !Rule.Type || Rule.Is & trait::Elementwise;
@@ -383,8 +385,8 @@ uint8_t LocalRuns::comparedSizes(NodeId N) const {
   return Result;
 }
 
-/// Returns true if \p N compares the rows of one replica with a size of a
-/// tensor that is not computed from rows.
+/// Returns true if \p N requires the row count of one replica to equal a size
+/// of a tensor that is not computed from these rows.
 bool LocalRuns::comparesUnknown(NodeId N) const {
   const OpRule &Rule = ruleAt(N);
   if (!Rule.Inputs.empty())
@@ -416,8 +418,8 @@ bool LocalRuns::comparesUnknown(NodeId N) const {
     if (At >= Shape->size())
       return false;
     // A tensor that is computed from rows may have the same number of rows,
-    // unless its size is a number. Without broadcasting, rows that another
-    // condition selects have another size, too.
+    // unless its size is a number. Without broadcasting, different row symbols,
+    // as of rows that two conditions select, are different sizes.
     auto Size = Table.sym((*Shape)[At]);
     return Size ? (Size->isNumber() ? Size->C != 1
                                     : !Aligned && Rows && !(*Size == *Rows))
@@ -448,8 +450,8 @@ bool LocalRuns::comparesUnknown(NodeId N) const {
   return false;
 }
 
-/// Returns comparesUnknown() for an op that works row by row, by the letters of
-/// OpRule::Inputs.
+/// Implements comparesUnknown() for an op that works row by row. The letters in
+/// OpRule::Inputs show the batch axes.
 bool LocalRuns::comparesUnknownRows(NodeId N) const {
   bool Any = false, Others = false;
   std::optional<Sym> Rows;
@@ -462,7 +464,7 @@ bool LocalRuns::comparesUnknownRows(NodeId N) const {
     auto Size = size(E, static_cast<unsigned>(Axis));
     if (hasOwnAxis(E, Axis)) {
       Any = true;
-      // For example, two conditions select different rows.
+      // The row counts may differ, as of rows that two conditions select.
       Others |= Rows && Size && !(*Rows == *Size);
       Rows = Size ? Size : Rows;
       continue;
@@ -472,7 +474,7 @@ bool LocalRuns::comparesUnknownRows(NodeId N) const {
   return Any && Others;
 }
 
-/// Returns comparesUnknown() for a product of batches of matrices, whose
+/// Implements comparesUnknown() for a product of batches of matrices. Their
 /// leading axes are aligned at the right.
 bool LocalRuns::comparesUnknownLead(NodeId N) const {
   auto X = Facts.Dims.shape(G.input(N, 0)), Y = Facts.Dims.shape(G.input(N, 1));
@@ -489,13 +491,12 @@ bool LocalRuns::comparesUnknownLead(NodeId N) const {
                 });
 }
 
-/// Returns comparesUnknown() for an op whose compared axes are not listed. The
-/// result is true for an unknown size that is in no operand with the rows of
-/// one replica. If the op reads the rows of all replicas, it is true for any
-/// size except 1.
+/// Implements comparesUnknown() for an op without a list of compared axes.
+/// Returns true for an unknown size that no operand with local rows has. If the
+/// op reads the rows of all replicas, returns true for any size except 1.
 bool LocalRuns::comparesAnyUnknown(NodeId N) const {
   const DimTable &Table = Facts.Dims.table();
-  // Any size also counts for einsum axes without a letter ("...").
+  // Any size counts for einsum axes without a letter ("..."), too.
   bool OfAll = ruleAt(N).SizeOperands == AnyInteger ||
                G.stringAttr(N, "equation").value_or("").contains("...");
   auto Operands = G.dataInputs(N);
@@ -536,7 +537,7 @@ bool LocalRuns::comparesAnyUnknown(NodeId N) const {
          });
 }
 
-/// Returns true if \p N combines two tensors element by element, but only one
+/// Returns true if \p N combines two tensors element by element, and only one
 /// of them has a size that depends on the values of one replica.
 bool LocalRuns::comparesLengths(NodeId N) const {
   if (!(ruleAt(N).Is & (trait::Elementwise | trait::ComparesLengths)))

@@ -37,8 +37,8 @@ LocalRuns::LocalRuns(const Graph &G, const ProgramFacts &Facts)
   bool AnyBackEdge = false;
   for (uint32_t Op = 0; Op < G.numOps(); ++Op) {
     StringRef Name = G.opNameOf(Op);
-    // Random ops, stateful ops, and arrays and stacks, whose elements pass
-    // along no edge.
+    // Random ops, stateful ops, arrays and stacks. (The elements of arrays and
+    // stacks pass along no edge.)
     constexpr uint32_t Starts =
         trait::Draws | trait::Opaque | trait::Handle | trait::ReadsSource;
     AnyBackEdge |= isBackEdgeOp(Name);
@@ -120,7 +120,7 @@ bool LocalRuns::ofDims(ArrayRef<DimId> List, uint8_t &Result) const {
   return Complete;
 }
 
-/// Returns true if the results of \p N differ between replicas although its
+/// Returns true if the results of \p N may differ between replicas although its
 /// operands are equal.
 bool LocalRuns::startsToDiffer(NodeId N) const {
   // The size of an array is the number of iterations of the loop that filled
@@ -164,7 +164,7 @@ uint8_t LocalRuns::infer(NodeId N, unsigned Port) const {
   bool Exchanged = exchanges(G, N);
   ReplicationType Type = Facts.Types.type({N, Port});
   if (This.Count == Copies::PerReplica && !Exchanged) {
-    // The result of an op that reads only sizes differs only if these differ.
+    // If an op reads only sizes, its result differs only if the sizes differ.
     bool Other = In & (ruleAt(N).Is & trait::ReadsSizes ? Length : Differs);
     bool Does = Type.isVarying()      ? Other || startsToDiffer(N)
                 : Type.isReplicated() ? Type.Symbolic && Other
@@ -202,8 +202,8 @@ uint8_t LocalRuns::infer(NodeId N, unsigned Port) const {
   uint8_t Elements = 0;
   Complete = Value && ofDims(*Value, Elements);
   Elements = asNumbers(Elements);
-  // If a size is a number, the known elements of a Range up to it do not show
-  // that it is a size.
+  // If the limit of a Range is a number, its known elements do not show that
+  // the limit is a size.
   if (!Complete || ruleAt(N).Elements == ElementsOf::Range)
     Elements |= numbers(N, Port, In);
   // The result of a gather has the rows of all replicas.
@@ -301,8 +301,8 @@ uint8_t LocalRuns::numbers(NodeId N, unsigned Port, uint8_t In) const {
 bool LocalRuns::altersRows(NodeId N) const {
   if (!G.isOp(N, op::StridedSlice))
     return ruleAt(N).Is & (trait::JoinsRows | trait::AltersRows);
-  // A single row has no batch axis. With an ellipsis or new axes, the mask does
-  // not determine the axis.
+  // A slice of a single row has no batch axis, so it alters no row count. With
+  // an ellipsis or new axes, the mask does not show the sliced axis.
   int Axis = Facts.Dims.batchAxis(G.input(N, 0));
   bool Plain = G.intAttr(N, "ellipsis_mask").value_or(0) == 0 &&
                G.intAttr(N, "new_axis_mask").value_or(0) == 0;

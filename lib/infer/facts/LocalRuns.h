@@ -2,21 +2,22 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A replica also runs nodes whose values no rule relates. The types of these
-// values are all Varying. So types do not show if a replica can run the nodes,
-// or if the copies of variables stay equal. The origins of sizes and numbers
-// show it. A replica that uses only sizes of its shard computes the
-// single-device step on a batch of these rows. So it fails only if that step
-// fails, too. Three kinds of values do not fit the rows of one replica. The
-// first are the rows of all replicas, and their number. The second are row
-// numbers of another tensor, as indices of a lookup. The third are sizes that
-// depend on values, as in a loop that runs until all rows are done. On a shard,
-// such a loop may run fewer iterations.
+// A replica also runs nodes whose values no rule relates. All these values are
+// Varying, so types do not show if a replica can run the nodes, or if the
+// copies of variables stay equal. The origins of sizes and numbers show both. A
+// replica that uses only sizes of its shard computes the single-device step on
+// a batch of these rows, and fails only if that step fails, too. Three kinds of
+// values do not fit the rows of one replica:
 //
-// Bits of each tensor tell which rows its sizes and elements may depend on. One
-// sweep over the nodes finds the bits, or several in a graph with loops. A
-// known symbolic size determines the bits. Otherwise a result is assumed to
-// depend on all rows that its operands depend on.
+// - the rows of all replicas, and their number;
+// - row numbers of another tensor, as indices of a lookup;
+// - sizes that depend on values: a loop that runs until all rows are done may
+//   run fewer iterations on a shard.
+//
+// Bits of each tensor show the rows on which its sizes and elements may depend.
+// One sweep over the nodes finds the bits, or several sweeps in a graph with
+// loops. A known symbolic size determines the bits. Otherwise a result is
+// assumed to depend on all rows on which its operands depend.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,16 +47,16 @@ public:
   /// Returns true if a size of \p E may be per-replica.
   bool hasOwnSize(Endpoint E) const { return bits(E) & OwnSize; }
   /// Returns true if the copies of a variable that \p N writes may differ
-  /// because of input \p I. The value of the input may differ between replicas,
-  /// or only some replicas may run \p N.
+  /// because of input \p I: its value may differ between replicas, or only some
+  /// replicas may run \p N.
   bool drifts(NodeId N, unsigned I) const;
 
   struct Fault {
     NodeId Node;
     std::string Why;
   };
-  /// Returns the nodes that may fail on a replica, without those that depend on
-  /// such a node.
+  /// Returns the nodes that may fail on a replica. Omits a node that depends on
+  /// another one of them.
   std::vector<Fault> faults() const;
   /// Returns the variables and fetches that depend on the value of \p N.
   Spoils spoiledBy(NodeId N) const;
@@ -129,7 +130,7 @@ private:
   std::vector<OpInfo> Ops;   ///< By op.
   std::vector<uint8_t> Bits; ///< By output; empty if all is proved.
   /// Set if the feeds have static batch sizes. Otherwise a row count is known
-  /// only if the graph requires the rows to have that number.
+  /// only if the graph requires it.
   bool IsStatic = false;
   llvm::SmallVector<int64_t, 2> Batches; ///< The batch sizes of static feeds.
 };

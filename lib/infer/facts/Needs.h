@@ -14,16 +14,16 @@
 //     y ───────┘
 //     z ──────────── du     needs {z}             may not
 //
-// A variable that is read in a branch must have a value only if the branch is
-// taken. So a value in a taken branch is a separate need, which all readers of
-// the variable have.
+// If a branch reads a variable, the variable must have a value only if the
+// branch is taken. So the value in a branch is a separate need, which all
+// readers of the variable have.
 //
 // Some values are no needs: arrays and stacks, whose state lasts one run, and
 // variables that are only assigned or tested for a value. Inserted nodes are no
 // needs, except reads. A read of a proxy counts as a read of its variable. A
 // caller can feed a tensor that is split for the replicas, so its readers need
-// that tensor and not its inputs. Therefore sets that are equal stay equal if
-// it is fed.
+// that tensor and not its inputs. Therefore equal sets stay equal after a feed
+// of that tensor.
 //
 // The sets are exact (lib/infer/facts/NumberSets.h).
 //
@@ -39,9 +39,9 @@
 
 namespace graft {
 
-/// Returns true if a run of \p Op is a need by itself: the op is a source of
-/// data or has an effect. Reads of variables do not count (needsValue). \p Def
-/// is the definition of the op.
+/// Returns true if \p Op is a source of data or has an effect, so that a run of
+/// it is a need. Does not count reads of variables (needsValue). \p Def is the
+/// definition of the op.
 bool isNeed(llvm::StringRef Op, const OpDef *Def);
 
 /// Returns true if \p Var, which is input \p Index of \p N, must have a value
@@ -56,7 +56,7 @@ public:
   /// Returns the set of \p N: a number that nodes with the same needs share.
   uint32_t of(NodeId N) const { return SetOf[N]; }
   /// Returns true if variable \p Var of the input must have a value when \p N
-  /// runs, whatever branches are taken.
+  /// runs, for any choice of branches.
   bool hasVariable(NodeId N, NodeId Var) {
     return Sets.contains(SetOf[N], Sets.single(NumberOf.lookup({Var, 0})));
   }

@@ -38,9 +38,9 @@ public:
 
 private:
   using Pair = std::pair<uint32_t, uint32_t>;
-  /// Sets of numbers below 32 * 2^level. On level 0, the first of a pair has a
-  /// bit for each number. Above, both are ids of sets of the level below. 0 is
-  /// empty.
+  /// Sets of numbers below 32 * 2^level. On level 0, the first element of a
+  /// pair has a bit for each number. On higher levels, both elements are ids of
+  /// sets of the level below. Id 0 is the empty set.
   struct Level {
     std::vector<Pair> Sets{{0, 0}};
     llvm::DenseMap<Pair, uint32_t> Ids, Unions;

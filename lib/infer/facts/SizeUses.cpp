@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Most graphs state no fact: numbers, and sizes of the same feed, are equal by
+// Most graphs have no facts: equal numbers, and sizes of one feed, are equal by
 // definition. If a graph has facts, one walk finds the nodes at which origins
 // meet. An op may use the fact that it states itself. For any other node, two
 // dataflow passes find the ops that run whenever the node does.
@@ -74,9 +74,9 @@ Scopes::Scopes(const Graph &G, ArrayRef<NodeId> Order, const LoopInfo *Loops)
     findBodies(Order);
 }
 
-/// Finds the loop body of each node: the nodes behind the Switch of the loop on
-/// the side of the next turn. Nodes that compute the loop condition are in no
-/// body.
+/// Finds the loop body of each node. A body begins at the outputs of the loop's
+/// Switch nodes that continue the loop. Nodes that compute the loop condition
+/// are in no body.
 void Scopes::findBodies(ArrayRef<NodeId> Order) {
   BodyOf.assign(G.size(), 0);
   Outside.assign(Loops->numFrames(), 0);
@@ -151,8 +151,8 @@ bool Scopes::runsBody(uint32_t Inner, uint32_t Outer) const {
 
 bool Scopes::includes(unsigned Inner, unsigned Outer) const {
   const Scope &In = *ById[Inner], &Out = *ById[Outer];
-  // A node with inputs from both sides of a predicate has both choices, and
-  // neither counts. A Merge of the two sides has neither choice.
+  // If a node has inputs from both sides of a predicate, neither choice counts.
+  // A Merge of the two sides has neither choice.
   return runsBody(In.Body, Out.Body) && all_of(Out.Choices, [&](uint32_t C) {
            return C / 2 != Conditions::Many && is_contained(In.Choices, C) &&
                   !is_contained(In.Choices, C ^ 1);
@@ -278,8 +278,8 @@ void UseFinder::readFacts() {
   }
 }
 
-/// Adds an edge between a number and the rows of each split tensor that has a
-/// size of that number by definition.
+/// For each split tensor whose row count is a number by definition, adds an
+/// edge between the number and the rows.
 void UseFinder::addRowsOfNumbers() {
   if (From.derived().empty())
     return;
@@ -306,8 +306,8 @@ int UseFinder::vertexOf(DimId D) {
   return Is;
 }
 
-/// Returns the origin of the symbolic size of \p D. For a size without one,
-/// returns the class of sizes that are equal to it.
+/// Returns the origin of the symbolic size of \p D. If \p D has no symbolic
+/// size, returns its class of equal sizes.
 Origin UseFinder::classOf(DimId D) const {
   const DimTable &Table = Dims.table();
   if (auto S = Table.sym(D))
@@ -338,7 +338,7 @@ ArrayRef<DimId> UseFinder::held(Endpoint E) const {
 
 /// Returns true if a type of \p N may rely on equal sizes: some operand is not
 /// a global value, and some result is related to its global value. An op on
-/// global values computes global values, whatever the sizes are.
+/// global values computes global values for any sizes.
 bool UseFinder::isClaim(NodeId N) const {
   if (all_of(G.dataInputs(N),
              [&](Endpoint E) { return Types.type(E).isTrue(); }))
@@ -358,7 +358,7 @@ template <typename Fn> void UseFinder::forEachSize(NodeId N, Fn Visit) const {
   for (Endpoint E : G.dataInputs(N)) {
     See(Dims.shape(E));
     See(Dims.value(E));
-    // Row numbers are compared with the rows that they number.
+    // A use of row numbers compares their number with the rows that they index.
     ReplicationType T = Types.type(E);
     if (T.countsRows() && T.Cause != NoNode) {
       See(Dims.shape({T.Cause, 0}));
@@ -400,8 +400,8 @@ int UseFinder::sightOf(NodeId N, uint32_t Port) {
   return Sees;
 }
 
-/// Returns false if the sizes of \p N have at most one origin, which defines
-/// the size. This holds for most nodes.
+/// Returns false if the sizes of \p N have at most one origin, as for most
+/// nodes.
 bool UseFinder::mayMeet(NodeId N) {
   int Sees = SeesNone;
   for (uint32_t Port = 0; Port < Dims.numOutputs(N); ++Port) {
@@ -439,9 +439,9 @@ void UseFinder::meet(NodeId N) {
   }
 }
 
-/// Returns true if the facts that hold connect all origins of \p M to each
-/// other, without derived edges. If \p M is Known, they must also connect these
-/// to a number or rows.
+/// Returns true if the facts that \p Holds accepts connect all origins of \p M,
+/// without derived edges. If \p M is Known, these facts must also connect the
+/// origins to a number or rows.
 bool UseFinder::join(const Meeting &M, function_ref<bool(const Edge &)> Holds) {
   TurnOf.resize(Vertices.size());
   WantedIn.resize(Vertices.size());
@@ -471,8 +471,8 @@ bool UseFinder::join(const Meeting &M, function_ref<bool(const Edge &)> Holds) {
   return Missing == 0 && !Known;
 }
 
-/// Like join(), with derived edges. Adds edges whose needed equalities hold
-/// until there are no more.
+/// Like join(), with derived edges. Repeatedly adds the derived edges whose
+/// needed equalities hold.
 bool UseFinder::follows(const Meeting &M,
                         function_ref<bool(const Edge &)> Holds) const {
   IntEqClasses Classes(static_cast<unsigned>(Vertices.size()));
@@ -501,7 +501,8 @@ bool UseFinder::follows(const Meeting &M,
 }
 
 /// Returns the node in whose scope \p N uses facts. The Merge of a loop
-/// compares the value of a turn with the first only if there was a turn.
+/// compares the value after an iteration with the initial value, so it uses
+/// facts only if there was an iteration.
 NodeId UseFinder::usesIn(NodeId N) const {
   if (Loops && Loops->isLoopMerge(N))
     for (Endpoint E : G.dataInputs(N))
@@ -510,11 +511,11 @@ NodeId UseFinder::usesIn(NodeId N) const {
   return N;
 }
 
-/// Divides the facts that meetings need into Founded, which hold at the node of
-/// the meeting, and Unfounded.
+/// Sorts the facts that meetings need: Founded facts hold at the node of the
+/// meeting, and Unfounded facts may not.
 void UseFinder::judge() {
   Scopes In(G, Order, Loops.get());
-  // The edges that matter: all that can be reached from a meeting.
+  // The edges that can be reached from a meeting.
   std::vector<bool> Matters(Edges.size());
   SmallVector<unsigned> Todo;
   std::vector<bool> Reached(Vertices.size());
@@ -563,9 +564,8 @@ void UseFinder::judge() {
     AnyBack |= IsBack[Op] = isBackEdgeOp(G.opNameOf(Op));
   for (unsigned First = 0; First < Groups.size(); First += 64) {
     unsigned Count = std::min<size_t>(64, Groups.size() - First);
-    // By node, a bit for each group of ops that state a fact. Above: the node
-    // depends on an op of the group. Below: each run of the node runs such an
-    // op.
+    // By node, a bit for each group. Above: the node depends on an op of the
+    // group. Below: each fetch that runs the node also runs an op of the group.
     std::vector<uint64_t> Above(G.size()), Below(G.size(), ~uint64_t(0));
     for (unsigned I = 0; I < Count; ++I)
       for (NodeId N : Groups[First + I].Says)
@@ -597,8 +597,8 @@ void UseFinder::judge() {
             Read = true;
           }
         });
-        // A fetch of an inserted node without users is a fetch of the node of
-        // the input before it.
+        // If an inserted node without users is fetched, the fetched node of the
+        // input is the one before it.
         bool IsOwn = G.node(N).Kind == Inserted::No;
         if (!Read && IsOwn)
           Bits = Above[N];
@@ -677,7 +677,7 @@ SizeUses UseFinder::run() {
   Loops = LoopInfo::find(G, Order);
   VertexOf.assign(Dims.table().size(), -2);
   SightOf.assign(Dims.table().size(), NotAsked);
-  // The sights of back edges are unknown when their users are visited.
+  // When the user of a back edge is visited, the edge has no Sight yet.
   Sights.assign(Dims.totalOutputs(), SeesSeveral);
   AnyCounts = any_of(Order, [&](NodeId N) {
     return any_of(seq(0u, Dims.numOutputs(N)), [&](unsigned Port) {

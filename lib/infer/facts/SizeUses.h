@@ -25,8 +25,9 @@
 
 namespace graft {
 
-/// The use of a fact by the node User. Each node of Says states the fact. One
-/// of them runs whenever User does. All of them are in one branch and one loop.
+/// The use of a fact by the node User. Each node of Says states the fact. They
+/// are all in one branch and one loop, and at least one runs whenever User
+/// does.
 struct SizeUse {
   NodeId User;
   llvm::ArrayRef<NodeId> Says;
@@ -36,8 +37,8 @@ struct SizeUses {
   std::vector<SizeUse> Founded;
   /// The lists of nodes that Founded points to.
   std::vector<std::vector<NodeId>> Statements;
-  /// The nodes, in order, that state a fact that some node uses although it may
-  /// not hold there.
+  /// The nodes, in order, that state a fact which may not hold at some node
+  /// that uses it.
   std::vector<NodeId> Unfounded;
 };
 

@@ -14,17 +14,16 @@
 
 namespace graft {
 
-/// Marks a read that each replica runs for itself. The attribute lists, for
-/// each output, the axis along which the rows of all replicas form the batch of
-/// the step, or -1. It stays in the written file, so that the file can be
-/// checked again as a program.
+/// Marks a read of which each replica has a separate copy. The attribute lists,
+/// for each output, the axis along which the rows of all replicas form the
+/// batch of the step, or -1. The attribute stays in the written file, so that
+/// the file can be checked again as a program.
 inline constexpr llvm::StringRef BatchAttr = "_graft_batch";
 
 /// Returns true if \p Op reads elements from a queue or an iterator.
 bool isBatchRead(llvm::StringRef Op);
 
-/// Returns the axes in BatchAttr if \p N is a read that each replica runs for
-/// itself.
+/// Returns the axes in BatchAttr if \p N has this attribute.
 std::optional<llvm::SmallVector<int64_t, 4>> ownBatchAxes(const Graph &G,
                                                           NodeId N);
 

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// In a conditional of version 1, a node runs if none of its inputs, data or
-// control, is dead. So it runs under a conjunction of choices. The Switch of a
-// predicate adds a choice, and every edge passes it on. A Merge of both sides
-// of one predicate removes the choice.
+// In a conditional of version 1, a node runs if no data or control input is
+// dead. So a node runs under a conjunction of choices. The Switch of a
+// predicate adds a choice, and every edge passes the choice on. A Merge of both
+// sides of one predicate removes the choice.
 //
 //     t = Switch(x, p):1    choices {p:1}
 //     u = Neg(t)            {p:1}
@@ -51,8 +51,8 @@ public:
 
   /// Returns the numbers of the predicates that \p N runs under.
   llvm::ArrayRef<uint32_t> of(NodeId N) const { return Under[SetOf[N]]; }
-  /// Returns the operands of Switch nodes that are predicate \p P. Of tensors
-  /// that are equal by definition, only the first is listed. Many has none.
+  /// Returns the tensors that Switch nodes read as predicate \p P. Lists only
+  /// the first of several tensors that are equal by definition. Many has none.
   llvm::ArrayRef<Endpoint> tensors(uint32_t P) const { return Tensors[P]; }
   /// Returns the choices under which \p E has a value. A choice is twice the
   /// number of a predicate, plus the side.

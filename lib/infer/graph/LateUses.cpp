@@ -4,9 +4,9 @@
 //
 // A view is a node that passes on the memory of a variable. A use of a view is
 // late if the use runs after an update and the view does not. Views are found
-// in order from the variable, so each edge is checked alone. For each node, a
-// set of bits tells which updates it runs after. The sweep visits only nodes
-// after an update, a small part of most graphs.
+// in order from the variable, so each edge can be checked by itself. For each
+// node, a set of bits tells which updates it runs after. The sweep visits only
+// nodes after an update, a small part of most graphs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -162,7 +162,7 @@ void Finder::numberUpdates() {
   }
 }
 
-/// Returns the updates before the value that \p View passes on.
+/// Returns the updates that run before the read whose value \p View passes on.
 Finder::Set Finder::asOf(NodeId View, unsigned Depth) const {
   Set S = before(View);
   if (!G.isOp(View, op::Merge)) {
@@ -223,8 +223,8 @@ void Finder::sweep(size_t Begin) {
     look(*First, Begin);
 }
 
-/// Adds the views from the variable to \p View, sources first. Returns false if
-/// they cannot be copied.
+/// Adds to \p Chain the views between the variable and \p View, sources first.
+/// Returns false if they cannot be copied.
 bool Finder::addViews(NodeId View, std::vector<NodeId> &Chain) {
   SmallVector<std::pair<NodeId, unsigned>, 8> Stack;
   DenseSet<NodeId> Seen;
@@ -305,7 +305,7 @@ LateUses Finder::find() {
   Loops = LoopInfo::find(G, Order);
   if (Conditions::any(G))
     When.emplace(G, Order);
-  // Later uses come first, since the copy of a view is made from the nodes that
+  // Sort later uses first, since the copy of a view is made from the nodes that
   // exist at that time.
   auto Place = [&](const Candidate &C) {
     return std::tuple(Index[C.Of.User], C.Of.Index);

@@ -42,8 +42,8 @@ public:
   /// Returns true if \p N runs once for each iteration of a loop, or is the
   /// Exit of one.
   bool isInLoop(NodeId N) const { return frameOf(N) != 0; }
-  /// Returns true if all users of the outputs of \p N are inside a loop. The
-  /// users of the Exit of an outermost loop are not.
+  /// Returns true if all users of the outputs of \p N are inside a loop.
+  /// Returns false for the Exit of an outermost loop.
   bool givesInside(NodeId N) const {
     uint32_t F = frameOf(N);
     return F != 0 && !(IsExit[N] && Frames[F].Parent == 0);
@@ -53,7 +53,8 @@ public:
   /// Returns the loop around loop \p Frame, or 0.
   uint32_t around(uint32_t Frame) const { return Frames[Frame].Parent; }
   size_t numFrames() const { return Frames.size(); }
-  /// All nodes of the outermost loop that \p N is in, which are treated alike.
+  /// Returns all nodes of the outermost loop that \p N is in. Passes make the
+  /// same choice for all of them.
   llvm::ArrayRef<NodeId> nest(NodeId N) const {
     uint32_t F = frameOf(N);
     if (F == 0)
@@ -69,8 +70,8 @@ public:
   }
 
   /// Returns the node that created the tensor array or stack with the handle
-  /// \p E, or NoNode. Several TensorArrayGradV3 of one array and source share
-  /// one gradient array, and the first of these nodes is returned.
+  /// \p E, or NoNode. If several TensorArrayGradV3 of one array and source
+  /// share one gradient array, returns the first of them.
   NodeId handleOf(Endpoint E) const {
     // The other output of an array is its flow.
     if (E.isControl() || E.Node >= HandleOf.size() ||
@@ -93,7 +94,7 @@ private:
   struct Frame {
     uint32_t Parent = 0;
     uint32_t Outermost = 0;
-    std::vector<NodeId> Nodes; ///< For an outermost frame, with those inside.
+    std::vector<NodeId> Nodes; ///< Outermost: also those of inner frames.
   };
   LoopInfo(const Graph &G, llvm::ArrayRef<NodeId> Order);
   uint32_t frameOf(NodeId N) const {

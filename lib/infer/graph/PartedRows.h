@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A lookup in a partitioned table sends each index to its part by a
-// DynamicPartition. A stitch puts the rows of all parts in place. It reads
-// their positions from a second DynamicPartition, which sends the numbers of
-// all rows (a Range) to the parts in the same way.
+// DynamicPartition. A stitch puts the rows from all parts in their original
+// order. The stitch reads their positions from a second DynamicPartition, which
+// sends the numbers of all rows (a Range) to the parts in the same way.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +22,8 @@ NodeId numbersParted(const Graph &G, NodeId Partition);
 
 /// Returns the DynamicPartition of the numbers of a Range whose outputs are the
 /// index operands of \p Stitch, a DynamicStitch or ParallelDynamicStitch. Each
-/// output is one operand, so every position is written once. Returns NoNode if
-/// there is none.
+/// output is exactly one operand, so every position is written once. Returns
+/// NoNode if there is none.
 NodeId partitionStitched(const Graph &G, NodeId Stitch);
 
 } // namespace graft

@@ -111,16 +111,16 @@ void OpenReads::findUpdates() {
   }
 }
 
-/// Returns the inputs of \p Reader besides the variable, if \p Update needs all
-/// of them as well. The search covers only nodes near \p Update. Returns
-/// nothing if a nearby edge orders the two, or if no other update depends on
-/// \p Reader.
+/// Returns the inputs of \p Reader other than the variable if \p Update needs
+/// all of them as well. Searches only nodes near \p Update. Returns nothing if
+/// a nearby edge orders the two nodes, or if no other update depends on \p
+/// Reader.
 OpenReads::NodeList OpenReads::othersOf(NodeId Reader, NodeId Update) const {
   if (!readsElements(Reader) || IsLate[Reader] || Above.contains(Reader) ||
       LeadsTo[Reader] == NoNode || LeadsTo[Reader] == Update)
     return {};
-  // If all inputs of the reader are alive and in the frame of the update, so is
-  // the reader.
+  // The update needs all inputs of the reader. So whenever the update runs, the
+  // reader runs too, in the same frame.
   NodeList Others;
   for (Endpoint E : G.inputs(Reader)) {
     if (Views.contains(E.Node) ||
@@ -190,8 +190,9 @@ void OpenReads::addReaders(NodeId Var) {
 }
 
 /// Returns the unordered reads of readers in a gradient. Such a reader has
-/// another input that depends on the variable. Other readers are in another
-/// part of the step, and all of that part would have to run before the update.
+/// another input that depends on the variable. Other readers are skipped: they
+/// are in another part of the step, and that whole part would have to run
+/// before the update.
 std::vector<OpenRead> OpenReads::open() const {
   std::vector<OpenRead> Open;
   for (size_t Begin = 0; Begin < Found.size(); Begin += InSweep) {

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // An Identity of a reference variable passes on the memory of the variable. A
-// user that runs after an update sees the new value, and not the value at the
-// time of the Identity.
+// user that runs after an update sees the new value, not the value when the
+// Identity ran.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +25,8 @@ bool passesMemoryOn(const Graph &G, NodeId N);
 /// op that reads a part of each row of a variable makes a copy.
 bool passesMemoryOn(const Graph &G, const VariableIndex &Vars, Use U);
 
-/// Returns true if \p N updates a variable by a constant, as a counter does.
-/// Nodes after it do not belong to another step.
+/// Returns true if \p N updates a variable by a constant, as a counter does. A
+/// node after a counter may still belong to the same step.
 bool isCounter(const Graph &G, const VariableIndex &Vars, NodeId N);
 
 /// Finds the nodes that run after an update of some reference variables.
@@ -39,8 +39,8 @@ public:
   /// Returns true if \p N runs after an update.
   bool isLate(NodeId N) const { return N < After.size() && After[N]; }
   /// Returns a node that passes the memory of \p Read on to a node after an
-  /// update, or NoNode. Direct users of \p Read count only if they are Merge
-  /// nodes. A node that \p Copies accepts passes no memory on.
+  /// update, or NoNode. A direct user of \p Read counts only if it is a Merge.
+  /// A node that \p Copies accepts passes no memory on.
   NodeId lateView(NodeId Read,
                   llvm::function_ref<bool(NodeId)> Copies = nullptr) const;
 

@@ -54,9 +54,9 @@ uint8_t roleOf(StringRef Op, const OpDef *Def) {
   return Def && !Asks ? Role | TakesElements : Role;
 }
 
-/// The longest path through the graph. In a training step, this path goes
+/// The longest path through the graph. In a training step, this path runs
 /// through the layers to the loss and back, so it orders most reads before
-/// their updates. Two walks prove that for all variables at once.
+/// their updates. Two walks find this order for all variables at once.
 class LongestPath {
 public:
   LongestPath(const Graph &G, ArrayRef<NodeId> Order);
@@ -65,8 +65,8 @@ public:
   bool joins(NodeId A, NodeId B) const { return Next[A] <= Last[B]; }
 
 private:
-  /// By node. Next is the first position on the longest path that depends on
-  /// the node. Last is the last position that the node depends on.
+  /// By node. Next is the first position on the longest path whose node depends
+  /// on this node. Last is the last position on which this node depends.
   std::vector<uint32_t> Next, Last;
 };
 
@@ -216,7 +216,7 @@ void Finder::findSteps() {
     if (!(Is[N] & Learns) || G.hasUses(N))
       continue;
     Is[N] |= InStep;
-    // An update that runs by itself comes after all reads that it depends on.
+    // An update in a separate run comes after all reads that it depends on.
     bool HasOthers =
         !Vars.isUpdate(G, N) ||
         any_of(G.inputs(N), [&](Endpoint E) { return Is[E.Node] & Updates; });
@@ -234,7 +234,7 @@ void Finder::findSteps() {
 }
 
 /// Returns true if \p N is the read that TensorFlow creates with each variable.
-/// A run fetches such a read only if the user names it.
+/// Such a read is assumed to be fetched only if the user names it.
 bool Finder::isPlainRead(NodeId N) const {
   return (G.isOp(N, op::Identity) || G.isOp(N, op::ReadVariableOp)) &&
          Vars.variableOf(G.input(N, 0)) != NoNode;
@@ -272,10 +272,10 @@ void Finder::findFetches() {
   });
 }
 
-/// Returns true if \p N, or a user of its value, depends on variables alone and
-/// a node without users depends on it. A run may fetch such a value, for
-/// example a penalty. A value that depends on rows, or on another value of the
-/// step, may be an unused part of a gradient.
+/// Returns true if \p N or a user of its value is computed from variables
+/// alone, for example a penalty, and a node without users depends on it. A run
+/// may fetch such a value. A value that depends on rows, or on another value of
+/// the step, may be an unused part of a gradient.
 bool Finder::isOfVariables(NodeId N) const {
   auto IsOfStep = [&](Endpoint E) {
     return !E.isControl() && Is[E.Node] & InStep && Is[E.Node] & OfVariables &&
@@ -319,7 +319,7 @@ void Finder::addVariable(NodeId Var) {
       NodeId User = U.User;
       if (!G.isData(U) || U.Index < Vars.update(G, User).NumVars)
         return;
-      // A value of one side of a conditional is read only on that side.
+      // A value from one side of a conditional is read only on that side.
       bool IsView =
           Vars.variableOf({User, 0}) == Var ||
           (!IsHandle && passesMemoryOn(G, Vars, U) && !G.isOp(User, op::Merge));

@@ -10,9 +10,9 @@
 //     train = NoOp(^update, ^follow)
 //
 // A step is a run with an update that is neither a counter nor an initial
-// value. A node without users depends on all nodes of a step. The same run may
-// also fetch values that need no further feed: summaries, named tensors, and
-// values computed from variables alone, such as a penalty.
+// value. The step is the nodes that one node without users depends on. The same
+// run may also fetch values that need no further feed: summaries, named
+// tensors, and values computed from variables alone, such as a penalty.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,8 @@ namespace graft {
 struct UnorderedReads {
   OpenRead First = {NoNode, NoNode};
   NodeId Var = NoNode;
-  /// Set if the reader is fetched and may return the memory of the variable.
+  /// Set if the first reader is fetched and may return the memory of the
+  /// variable.
   bool IsMemory = false;
   size_t Count = 0;
 };

@@ -48,7 +48,7 @@ VariableIndex::VariableIndex(const Graph &G) {
       Role[Op] = Creates;
       continue;
     }
-    // Lists FromReplicasOp and ops that return their operand: a reference, or a
+    // FromReplicasOp, and ops that return their operand: a reference, or a
     // handle (the code below checks its source).
     if (!Def) {
       if (Name == FromReplicasOp)
@@ -85,7 +85,7 @@ VariableIndex::VariableIndex(const Graph &G) {
         if (U.Index != 0 || Role[User.Op] < PassesOn || User.NumData == 0 ||
             VarOf[U.User] != NoNode || variableOf(G.input(U.User, 0)) == NoNode)
           return;
-        // Identity of a reference reads the variable; of a handle passes it on.
+        // Identity of a reference reads the value, but passes a handle on.
         if (!IsHandle && G.opDef(U.User) && !G.isRefOutput(U.User, 0))
           return;
         VarOf[U.User] = Var;

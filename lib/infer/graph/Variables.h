@@ -17,8 +17,8 @@
 
 namespace graft {
 
-/// Marks a node of the input that is unreplicated although its op does not
-/// require it.
+/// Marks a node of the input that is unreplicated although its op may be
+/// per-replica.
 inline constexpr llvm::StringRef OnceAttr = "_graft_once";
 
 /// Returns true if \p N is marked with OnceAttr.
@@ -26,9 +26,8 @@ inline bool isMarkedOnce(const Graph &G, NodeId N) {
   return G.node(N).Flags & NF_MayHaveGraft && G.hasAttr(N, OnceAttr);
 }
 
-/// Marks the nodes with OnceAttr that a caller feeds, such as the initial zeros
-/// of a recurrence. No rule requires them to be unreplicated, but the caller
-/// feeds the rows of all replicas.
+/// Marks nodes with OnceAttr that are unreplicated only because a caller feeds
+/// the rows of all replicas, such as the initial zeros of a recurrence.
 inline constexpr llvm::StringRef FedAttr = "_graft_fed";
 /// Returns true if \p N is unreplicated because no rule relates its local
 /// values.
@@ -37,8 +36,8 @@ inline bool isKeptOnce(const Graph &G, NodeId N) {
          !G.hasAttr(N, FedAttr);
 }
 
-/// How to combine the copies of a sync-on-read variable. For another variable,
-/// how to combine the values that replicas write if no rule relates them.
+/// The way to combine the copies of a sync-on-read variable. For any other
+/// variable: the way to combine values of replicas that no rule relates.
 enum class Aggregation : uint8_t { None, Sum, Mean, OnlyFirst };
 
 /// In a program, the aggregation of a variable, from a rule of the user or from
@@ -71,8 +70,8 @@ public:
   }
   /// Returns true if a conditional passes a variable on.
   bool anySwitched() const { return !Switches.empty(); }
-  /// Returns true if input \p Index of \p N uses a variable in place: a handle,
-  /// or a reference for a reference argument.
+  /// Returns true if input \p Index of \p N is the handle of a variable, or the
+  /// reference of a variable that the op takes as a reference.
   bool usesInPlace(const Graph &G, NodeId N, unsigned Index) const;
 
   /// Returns true if \p N changes a variable.
@@ -96,9 +95,9 @@ public:
   template <typename Fn>
   void forEachUse(const Graph &G, NodeId Var, Fn F) const;
 
-  /// Returns the only assignment to \p Var whose value the graph computes
-  /// without a restore: the initial value. Returns NoNode if there are none or
-  /// several.
+  /// Returns the assignment of the initial value of \p Var: the only assignment
+  /// of a value that does not come from a restore. Returns NoNode if there are
+  /// none or several.
   NodeId initialAssign(const Graph &G, NodeId Var) const;
 
   /// Makes room for new nodes, none of which is a variable.
@@ -109,7 +108,7 @@ private:
 
   std::vector<NodeId> Vars;
   std::vector<NodeId> VarOf;       ///< By node: the variable that output 0 is.
-  llvm::DenseSet<NodeId> Switches; ///< Nodes that also pass it on by output 1.
+  llvm::DenseSet<NodeId> Switches; ///< Output 1 passes on the same variable.
   // By op. Ops that a rewrite adds later are looked up.
   std::vector<UpdateDef> UpdateOps;
   std::vector<bool> OnceOps;

@@ -59,8 +59,8 @@ static void sparseMatMul(SizeContext &C) {
   bool Turned = C.flag("adjoint_b"), Adjoint = C.flag("adjoint_a");
   DimId Columns = (*B)[Turned ? 0 : 1], Inner = (*B)[Turned ? 1 : 0];
   DimId Rows = C.slot(0);
-  // If the sparse operand has the entries of one replica's rows, operand 2, its
-  // shape, has the number of these rows.
+  // If the sparse operand holds only the entries of a replica's rows, its shape
+  // (operand 2) holds the number of these rows.
   if (entriesSliced(C.G, C.Inputs[0], 0, C.replicas()) != NoNode) {
     if (Dims I = C.in(0); I && I->size() == 2)
       C.same((*I)[1], C.number(1, 2));
@@ -275,8 +275,8 @@ static void sparseMatMul(TypeContext &C) {
   C.setAll(X);
 }
 
-/// Types a product that is fused with a bias and an activation. It works row by
-/// row, unless operand 0 is transposed.
+/// Types a product that is fused with a bias and an activation. The op works
+/// row by row, unless operand 0 is transposed.
 static void fusedMatMul(TypeContext &C) {
   C.flag("transpose_a") ? whole(C) : perExample(C);
 }

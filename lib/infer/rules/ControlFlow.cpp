@@ -19,8 +19,8 @@ namespace graft {
 
 namespace sizes {
 
-/// Gives a loop variable its initial sizes. A size that an iteration changes
-/// becomes a fresh size variable.
+/// Sets the sizes of a loop variable to its initial sizes. If an iteration
+/// changes a size, the size becomes a fresh size variable.
 static void loopMerge(SizeContext &C) {
   C.setShape(1, {});
   if (C.isVariant(SizeContext::AnyAxis))
@@ -117,9 +117,9 @@ static void optional(SizeContext &C) {
 
 namespace types {
 
-/// Returns ForGradient if a branch is a tensor that a batch norm keeps for its
-/// gradient, and every other branch is one too or an absent contribution.
-/// Control flow does not change the tensor, so the result has the same mark.
+/// Returns ForGradient if at least one branch is a tensor that a batch norm
+/// keeps for its gradient, and all other branches are such tensors or absent
+/// contributions. Control flow changes no tensor, so the result keeps the mark.
 static LocalIndices markOfKept(const TypeContext &C,
                                ArrayRef<Endpoint> Branches) {
   bool Any = false;
@@ -199,7 +199,7 @@ static void merges(TypeContext &C) {
     C.set(Port, Which);
 }
 
-/// Types an Optional, which passes a value of a branch to the gradient of the
+/// Types an Optional. It carries a value from a branch to the gradient of the
 /// conditional.
 static void optional(TypeContext &C) {
   if (C.numData() == 1 && C.numResults() == 1)

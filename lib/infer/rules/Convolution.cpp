@@ -86,7 +86,7 @@ void pool(SizeContext &C) {
   C.setShape(0, List);
 }
 
-/// Infers the shape of images with the height and width in operand 1.
+/// Infers the shape of images. Operand 1 has their height and width.
 static void resize(SizeContext &C) {
   Dims X = C.in(0);
   if (!X || X->size() != 4)
@@ -167,8 +167,8 @@ ReplicationType ofSizes(TypeContext &C, ReplicationType Rows) {
   if (Rows.isVarying())
     return Rows;
   Endpoint Sizes = C.input(0);
-  // If the shape of the output is not known, sizes that a Shape reads from a
-  // sharded tensor are still local.
+  // Even if the shape of the output is not known, the op Shape returns local
+  // sizes for a sharded tensor.
   bool AreLocal = C.D.batchAxis(C.out()) == 0 ||
                   (C.G.isOp(Sizes.Node, op::Shape) &&
                    C.Types.type(C.G.input(Sizes.Node, 0)).isSharded());

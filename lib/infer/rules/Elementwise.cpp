@@ -205,8 +205,8 @@ DimId arithmeticElement(SizeContext &C, StringRef Op, unsigned Slot, DimId X,
       return X;
     if (!C.Table.hasSym(X) && NX != UnknownSize && IsAtLeast(Y, NX))
       return Y;
-    // Return the size variable of an operand, because its number may still turn
-    // out to be the batch size.
+    // Return the size variable of an operand, not a number: a later round may
+    // find that the size is the batch size.
     if (Numbers)
       return NX >= NY ? X : Y;
     DimId D = C.slotFrom(Slot | SizeContext::OpaqueSlot, {X, Y});
@@ -305,9 +305,9 @@ static void arithmetic(SizeContext &C) {
     return std::pair((*C.val(0))[X->size() == 1 ? 0 : I],
                      (*C.val(1))[Y->size() == 1 ? 0 : I]);
   };
-  // If there are no rows, Maximum(rows, 1) is 1, which is no multiple of the
-  // row count. So the size is tracked only if all users divide by it, as in
-  // FloorDiv(n, Maximum(rows, 1)). Other users need the row count of all
+  // On a replica without rows, Maximum(rows, 1) is 1, which is no multiple of
+  // the row count. So the size is tracked only if it is a divisor in all users,
+  // as in FloorDiv(n, Maximum(rows, 1)). Other users need the row count of all
   // replicas.
   bool IsNumber = C.isOp(op::Maximum) && any_of(seq(Size), [&](size_t I) {
                     return orOne(C, Pair(I).first, Pair(I).second);
@@ -550,8 +550,8 @@ bool passIndices(TypeContext &C) {
   return Any;
 }
 
-/// Types zeros in the shape of a tensor that only a gradient on the same
-/// replica reads. The zeros have the mark of that tensor.
+/// Types zeros that have the shape of a tensor marked ForGradient. The zeros
+/// get the same mark.
 static bool zerosForGradient(TypeContext &C) {
   bool IsIt = C.operand(0).Indices == LocalIndices::ForGradient;
   if (IsIt)
@@ -578,9 +578,9 @@ static bool comparesSame(const TypeContext &C) {
          });
 }
 
-/// Types a comparison of local sizes. If the global sizes are the local ones
-/// times the same powers of N in both operands, the comparison has the global
-/// result. Otherwise returns false.
+/// Types a comparison of local sizes. The local result is the global result if
+/// both operands have the same k (global size = N^k * local size). Otherwise
+/// returns false.
 static bool comparesSizes(TypeContext &C) {
   if (C.numData() != 2 || !C.operand(0).Symbolic || !C.operand(1).Symbolic)
     return false;

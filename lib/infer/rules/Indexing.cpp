@@ -17,9 +17,9 @@ namespace graft {
 
 namespace sizes {
 
-/// If operand \p I is a Where, unifies \p Sizes, those of the indexed tensor,
-/// with the sizes of the condition that have the same numbers. The positions
-/// that a replica finds are then those of local rows.
+/// If operand \p I is a Where, unifies \p Sizes, the shape of the indexed
+/// tensor, with the sizes of the condition that have the same numbers. A
+/// replica then finds the positions of local rows.
 static void likeListed(SizeContext &C, unsigned I, ArrayRef<DimId> Sizes) {
   const Graph &G = C.G;
   auto Passes = [&](NodeId N) {
@@ -78,10 +78,9 @@ static void gatherNd(SizeContext &C) {
   C.setShape(0, List);
 }
 
-/// Unifies the sizes of operand \p Rows, which the indices in operand \p Index
-/// scatter into a tensor of shape \p Into. The rows have the sizes of the
-/// indices without the last axis. After these, they have the sizes of Into
-/// along the axes that no index selects.
+/// Unifies the sizes of operand \p Rows, which operand \p Index scatters into a
+/// tensor of shape \p Into. The shape of Rows is the shape of Index without the
+/// last axis, followed by the axes of Into that no index selects.
 static void scatterRows(SizeContext &C, Dims Into, unsigned Index,
                         unsigned Rows) {
   Dims At = C.in(Index), From = C.in(Rows);
@@ -170,10 +169,10 @@ static void gather(SizeContext &C) {
 
 namespace {
 
-/// Infers the type of rows that several nodes together gather from all replicas
-/// (lengthGatherSource). No single node proves the type, so the rule reads the
-/// type of the source of the rows. In a graph with loops this type may still
-/// change, and the rule would not run again.
+/// Infers the type of rows that a group of nodes gathers from all replicas
+/// (lengthGatherSource). No single node of the group proves the type, so the
+/// rule reads the type of the gathered tensor. In a graph with loops that type
+/// may still change, and the rule would not run again.
 ReplicationType gatherByLengths(TypeContext &C) {
   Endpoint Source = lengthGatherSource(C.G, C.N);
   if (Source.Node == NoNode || C.hasLoops())

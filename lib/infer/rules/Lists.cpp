@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Lists and maps of tensors are values: an op that adds an element returns a
-// new list. Lists of local rows are not supported. A list has global values, or
-// the types of its elements are unknown.
+// new list. Lists of local rows are not supported: a list has global values, or
+// its type is unknown.
 //
 //===----------------------------------------------------------------------===//
 

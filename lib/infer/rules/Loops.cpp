@@ -107,8 +107,8 @@ static void pop(SizeContext &C) {
 static void arraySize(SizeContext &C) {
   C.setShape(0, {});
   setHeld(C);
-  // The array has an element per iteration of a loop. The types show whether
-  // replicas may run different numbers of iterations.
+  // A loop writes one element per iteration. The types show later if replicas
+  // may run different numbers of iterations.
   if (!C.Known.value({C.N, 0}) && !C.Loops->givesInside(C.N))
     C.setShared();
 }
@@ -183,9 +183,9 @@ ReplicationType elementOf(TypeContext &C) {
   return Element ? *Element : C.varying("uses an unknown TensorArray or stack");
 }
 
-/// Types a write of the slices of \p X along axis 0 to elements of the array.
-/// \p Index is the type of the element indices. With \p DropsAxis, an element
-/// has one axis less than X.
+/// Types a write that stores the slices of \p X along axis 0 as elements of the
+/// array. \p Index is the type of the element indices. With \p DropsAxis, an
+/// element has one axis less than X.
 void spread(TypeContext &C, ReplicationType X, ReplicationType Index,
             bool DropsAxis) {
   if (Index.isVarying())

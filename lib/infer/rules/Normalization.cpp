@@ -57,7 +57,7 @@ template <bool Sparse> static void crossEntropy(SizeContext &C) {
 namespace {
 
 /// Returns true if the batch axis is the channel axis of a batch norm. Example:
-/// a layer norm that is computed by a batch norm, with statistics per row.
+/// a batch norm that computes a layer norm has statistics per row.
 bool rowsAreChannels(const TypeContext &C, const ReplicationType &X,
                      ArrayRef<ReplicationType> PerChannel) {
   int Rank = C.rank(C.input(C.opName().contains("Grad") ? 1 : 0));

@@ -54,8 +54,7 @@ static void toReplicas(SizeContext &C) {
     if (Number != UnknownSize && Number % Replicas == 0)
       C.assignNumber(New, Number / Replicas);
   } else {
-    // Use the number only if the definition of the feed states it, not if a
-    // fact implies it.
+    // Use the number only if the feed declares it, not if a fact implies it.
     if (C.isFixed(Old))
       C.assignNumber(New, Number);
     if (auto All = C.Table.sym(Old);
@@ -84,8 +83,8 @@ static void gatherReplicas(SizeContext &C) {
   DimList List(X->begin(), X->end());
   DimId Old = List[*Axis], New = C.slot(0);
   int64_t Number = C.Table.number(Old);
-  // The number of a batch size already counts the rows of all replicas, unless
-  // each replica reads a separate batch.
+  // The number of a batch size is already that of all replicas, unless each
+  // replica reads a separate batch.
   auto S = C.Table.sym(Old);
   bool IsOfAll =
       C.options().Unpatched || (S && S->isLocal() && !C.hasOwnRows());
@@ -106,8 +105,8 @@ static void fromReplicas(SizeContext &C) {
 }
 
 /// Relates \p Old, a size of the single-device step, to \p New, the share of
-/// one replica. If Old is unknown, New is marked as a size that follows the
-/// rows of a replica. If New is known to count such rows, Old is N times New.
+/// one replica. If Old is unknown, marks New as a size that follows the rows of
+/// a replica. If New is known to be such a size, Old becomes N times New.
 static void share(SizeContext &C, DimId Old, DimId New) {
   if (!C.Table.hasSym(Old) && C.Table.number(Old) == UnknownSize &&
       !C.Table.followsRows(Old) &&
@@ -158,8 +157,8 @@ static void accumulated(SizeContext &C) {
 
 namespace values {
 
-/// Tracks a value that is combined over replicas. The result is no local size,
-/// but may be a size of the single-device step.
+/// Tracks a value that is combined over replicas. The result is not a local
+/// size, but may be a size of the single-device step.
 static void fromReplicas(SizeContext &C) {
   auto Combine = C.stringAttr(CombineAttr);
   if (Combine == StringRef(combine::Pick))
@@ -292,7 +291,7 @@ static void toReplicas(TypeContext &C) {
                         ? C.varyingLike(X)
                         : C.varying("splits a value that is already split"));
   ReplicationType Rows = ReplicationType::sharded(axisOf(C), X.K);
-  // A feed may replace default zeros by other values.
+  // A caller may feed other values than the default zeros.
   Rows.Zero = X.Zero && !C.G.hasAttr(C.input(0).Node, FedAttr);
   C.setAll(Rows);
 }
@@ -317,8 +316,8 @@ static void scale(TypeContext &C) {
     X = C.varyingLike(X);
   else
     X.setPower(X.Zero ? 0 : X.K + powerOf(C));
-  // A global size times N^-1 is a local size, so mark it as symbolic instead of
-  // scaled.
+  // A global size times N^-1 is a local size, so mark the result as symbolic,
+  // not as scaled.
   auto Powers =
       X.isReplicated() && X.K != 0 ? C.Types.sizePowers(C.out()) : std::nullopt;
   if (Powers && !Powers->empty() &&
@@ -355,7 +354,7 @@ static void gatherReplicas(TypeContext &C) {
   C.setAll(Type, Type.Indices);
 }
 
-/// Wakes the node that takes the sum, to which no edge leads.
+/// Wakes the node that takes the sum, since no edge leads to that node.
 static void accumulatorPut(TypeContext &C) {
   C.G.forEachUse(C.input(0).Node, [&](Use U) {
     if (C.G.isOp(U.User, op::AccumulatorTakeGradient))

@@ -3,10 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // QuantizeAndDequantize rounds each element to a value that a number of bits
-// can represent in a range. The range is an operand or attribute, or that of
-// the tensor. With `axis`, each slice along that axis has a separate range
-// (array_ops.cc, quantize_and_dequantize_op.cc). The gradient is the incoming
-// gradient.
+// can represent in a range. The range is an operand, an attribute, or the
+// minimum and maximum of the tensor. With `axis`, each slice along that axis
+// has a separate range (array_ops.cc, quantize_and_dequantize_op.cc). The
+// gradient is the incoming gradient.
 //
 // A quantized tensor consists of integers and the range that they represent.
 //

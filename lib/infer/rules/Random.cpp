@@ -6,9 +6,9 @@
 //
 // A sample with a row per example has the distribution of the single-device
 // sample if replicas draw from different streams. Stateful ops always draw from
-// different streams. Stateless ops, which read a seed, do so if each replica
-// has a different seed. Without a row per example, a stateless op returns the
-// global value, and a stateful op draws a different sample on each replica.
+// different streams. Stateless ops read a seed, so they need a different seed
+// on each replica. If a sample has no row per example, a stateless op returns
+// the global value, and a stateful op draws a different sample on each replica.
 //
 //===----------------------------------------------------------------------===//
 

@@ -80,8 +80,8 @@ static void parseExample(TypeContext &C) {
   }
 }
 
-/// Types a decoder of records of equal length. On a replica without records,
-/// the op does not know that length.
+/// Types a decoder of records of equal length. The op cannot find that length
+/// on a replica without records.
 static void decode(TypeContext &C) {
   perExample(C);
   ReplicationType X = C.result(0);
@@ -89,7 +89,7 @@ static void decode(TypeContext &C) {
     C.setAll(C.varying("decodes a data-dependent number of records"));
 }
 
-/// Types a lookup in a table that all replicas share and none changes.
+/// Types a lookup in a table that all replicas share. No replica changes it.
 static void lookup(TypeContext &C) {
   if (ReplicationType Default = C.plain(2); !Default.isReplicated())
     return C.setAll(Default.isVarying()

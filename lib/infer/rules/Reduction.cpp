@@ -63,8 +63,8 @@ static void reverseSequence(SizeContext &C) {
   if (!At || !Lengths || Lengths->size() != 1)
     return;
   DimId Rows = (*X)[*At];
-  // In the input graph, there is a length for each row, even if the number of
-  // rows is not known.
+  // In the input graph each row has a length, even if the number of rows is not
+  // known.
   if (C.options().Unpatched ||
       (C.Table.hasSym(Rows) && C.Table.hasSym(Lengths->front())))
     C.same(Rows, Lengths->front());
@@ -96,8 +96,8 @@ static void prod(SizeContext &C) {
 }
 
 void shared(SizeContext &C) {
-  // The operand of a reduction over replicas differs between them, so it is no
-  // shared size.
+  // If replicas reduce the number, it differs between them, so it is no shared
+  // size.
   bool IsExchanged = false;
   C.G.forEachUse(C.N, [&](Use U) { IsExchanged |= exchanges(C.G, U.User); });
   if (!IsExchanged)

@@ -71,8 +71,8 @@ static void spread(SizeContext &C, ArrayRef<DimId> From, ArrayRef<DimId> To,
   auto Batch = findBatch(C, To, Blocks);
   if (!Batch)
     return;
-  // Keep a symbol of the batch axis. With blocks, replace a symbol that a
-  // constant only claims.
+  // Keep the symbol of the batch axis, if it has one. With blocks, replace a
+  // symbol that only a constant claims.
   if (auto Is = C.Table.sym(To[*Batch]);
       C.Table.hasSym(To[*Batch]) &&
       (Blocks == 0 || !Is || C.Table.isOfSplit(*Is)))
@@ -168,8 +168,8 @@ static void matchEnds(SizeContext &C, DimList &X, DimList &Y) {
     X.pop_back();
     Y.pop_back();
   }
-  // If the rest of a list is one unknown size, it is the product of the other
-  // list.
+  // If one list is now a single unknown size, that size is the product of the
+  // other list.
   for (auto [Left, Other] : {std::pair(&X, &Y), std::pair(&Y, &X)})
     if (Left->size() == 1 && IsUnknown(Left->front()))
       if (auto Elements = C.elementsOf(*Other);
@@ -253,9 +253,9 @@ static void matchGroups(SizeContext &C, ArrayRef<DimId> AllX,
   }
 }
 
-/// Relates the row counts of \p X and \p Y, which have equally many elements. A
-/// size whose rows only a constant claims must be the outermost one, where the
-/// batch axis is.
+/// Relates the row counts of \p X and \p Y, which have equally many elements.
+/// If only a constant claims the rows of a size, that size must be the
+/// outermost one, where the batch axis is.
 static void sameElements(SizeContext &C, ArrayRef<DimId> X, ArrayRef<DimId> Y) {
   auto IsSame = [&](DimId Mine, DimId Its) {
     auto S = C.Table.sym(Mine);
@@ -281,10 +281,10 @@ static void sameElements(SizeContext &C, ArrayRef<DimId> X, ArrayRef<DimId> Y) {
     C.relate(*Mine, *Its);
 }
 
-/// Returns the k for which the size at \p Wild of \p List is N^k times as large
-/// in the single-device step. That size is the number of elements of \p X
-/// divided by the other sizes. All replicas have equally many elements, so the
-/// quotient is equal on all replicas, or the op fails on all replicas.
+/// Returns k if the size at \p Wild of \p List is N^k times as large in the
+/// single-device step as on a replica. That size is the number of elements of
+/// \p X divided by the other sizes. All replicas have equally many elements, so
+/// the quotient is equal on all replicas, or the op fails on all replicas.
 static std::optional<int> powerLeft(const SizeContext &C, ArrayRef<DimId> X,
                                     ArrayRef<DimId> List, int Wild) {
   int Power = 0;
@@ -373,10 +373,11 @@ static bool fillNumber(SizeContext &C, ArrayRef<DimId> X, ArrayRef<DimId> List,
   return true;
 }
 
-/// Handles a reshape of [steps * rows, ...] to [-1, 8, ...] with 8 rows:
-/// unifies 8 with the rows. The gradient of a reshape has this form if only the
-/// number of steps is unknown. Otherwise each replica would make groups of 8
-/// rows. The value is the same, and the types check the place of the rows.
+/// Handles a reshape of [steps * rows, ...] to [-1, 8, ...] for a batch of 8
+/// rows: unifies 8 with the rows. Without this, each replica would form groups
+/// of 8 rows instead of groups of its own rows. Both numbers are equal in the
+/// single-device step, and the types check the place of the rows. The gradient
+/// of a reshape has this form if only the number of steps is unknown.
 static void matchSteps(SizeContext &C, ArrayRef<DimId> X, ArrayRef<DimId> List,
                        int Wild) {
   if (Wild != 0 || List.size() < 2 || X.empty())
@@ -429,8 +430,8 @@ static void reshape(SizeContext &C) {
       if (int(I) != Wild)
         Rest = C.product(96 + I, Rest, List[I]);
     DimId Size = C.quotient(63, All, Rest);
-    // (Unless Wild is the outermost axis, an unpatched number may still prove
-    // to be the batch size.)
+    // (If Wild is not the outermost axis, a number in an unpatched graph may
+    // still prove to be the batch size.)
     auto Power = powerLeft(C, *C.in(0), List, Wild);
     if (Power == 0)
       C.Table.markSame(Size);
@@ -597,8 +598,9 @@ bool mergesRows(const TypeContext &C, ArrayRef<DimId> In, ArrayRef<DimId> Out,
          all_of(zip(In.take_back(After), Out.take_back(After)), IsSame);
 }
 
-/// Returns true if the Reshape at hand restores the shape of a broadcast
-/// operand with \p Rows rows. Its input is a sum over unknown broadcast axes.
+/// Returns true if the node at hand is a Reshape that restores the shape of a
+/// broadcast operand with \p Rows rows, after a sum over the unknown broadcast
+/// axes.
 bool restoresAxes(const TypeContext &C, DimId Rows) {
   NodeId Sum = through(C.G, C.input(0), op::Identity, ScaleOp).Node;
   if (!C.isOp(op::Reshape) || !types::keepsFirstAxis(C, Sum))
@@ -607,8 +609,8 @@ bool restoresAxes(const TypeContext &C, DimId Rows) {
   return C.D.table().isEqual(Summed, Rows);
 }
 
-/// Returns true if a Squeeze drops all axes of size 1, and axis \p Axis, which
-/// is sharded, may be one of them.
+/// Returns true if the node at hand is a Squeeze of all axes of size 1 that may
+/// drop the sharded axis \p Axis on a replica with a single row.
 bool dropsOnlyRow(const TypeContext &C, unsigned Axis) {
   if (!C.isOp(op::Squeeze) || C.D.replicas() == 1)
     return false;
@@ -783,7 +785,7 @@ ReplicationType relayoutType(TypeContext &C) {
         !Number.isVarying())
       X = Number;
   if (C.numData() > 1 && !C.operand(1).isTrue()) {
-    // The absent contribution becomes zeros of this shape.
+    // An absent contribution becomes zeros of the shape in operand 1.
     if (X.isNothing())
       X.Order = ReplicationType::InOrder;
     // Only a sharded tensor can be reshaped to sizes that follow the batch.
@@ -813,8 +815,8 @@ ReplicationType relayoutType(TypeContext &C) {
     return Moved(static_cast<int>(find(*Perm, X.Axis) - Perm->begin()));
   }
   int Axis = C.D.batchAxis(C.out());
-  // If concatenated rows are split, or merged with another axis, the row order
-  // is not known.
+  // After concatenated rows are split, or merged with another axis, the row
+  // order is not known.
   auto Regrouped = [&](int Axis) {
     ReplicationType Rows = Moved(Axis);
     if (!C.isOp(op::Reshape))

@@ -5,11 +5,12 @@
 // Data-dependent row counts, DynamicPartition routing, and local row indices:
 // of all rows (Range), or of the rows that a condition selects (Where).
 //
-// Range(0, b), where b counts the rows of one replica, numbers them from 0 on
-// each replica. These local row indices are right only in a lookup or scatter
-// of rows of the same replica. All differ from the global row numbers by the
-// same offset, also after a reshape or a concatenation with other indices. The
-// op Where selects a different number of rows on each replica, see Sym::Ragged.
+// On each replica, Range(0, b) numbers the b local rows from 0. These local row
+// indices are right only in a lookup or scatter of rows of the same replica. On
+// one replica, all of them differ from the global row numbers by the same
+// offset. This still holds after a reshape or a concatenation with other
+// indices. The op Where selects a different number of rows on each replica, see
+// Sym::Ragged.
 //
 // If a mask has a concatenation order, its row numbers index rows in the same
 // order. The selected rows have a new order:
@@ -97,7 +98,7 @@ std::optional<uint32_t> orderListed(TypeContext &C, Endpoint E,
   return Order == ReplicationType::InOrder ? std::nullopt : Order;
 }
 
-/// Returns the axis along which \p Numbers index rows: 0, or the batch axis of
+/// Returns the axis of the rows that \p Numbers index: 0, or the batch axis of
 /// the operand of a Where.
 unsigned numberedAxis(const TypeContext &C, const ReplicationType &Numbers) {
   if (Numbers.Order == ReplicationType::InOrder ||
@@ -115,7 +116,8 @@ uint32_t orderSelected(TypeContext &C, const ReplicationType &Numbers) {
   return C.orderOf({{Numbers.Order, 0, Selected.value_or(Sym())}});
 }
 
-/// Returns the order, along numberedAxis(), of the rows that \p Numbers index.
+/// Returns the row order of the tensor that \p Numbers index, along
+/// numberedAxis().
 uint32_t orderIndexed(const TypeContext &C, const ReplicationType &Numbers) {
   if (numberedAxis(C, Numbers) == 0)
     return Numbers.Order;
@@ -131,8 +133,8 @@ ReplicationType inOrder(ReplicationType Type, uint32_t Order) {
 
 /// Types a lookup by \p Numbers along axis \p Axis of \p E, or a scatter to
 /// that axis. If Numbers are row numbers of that axis, the type is \p Result.
-/// If they are row numbers of other local rows, such as those of another feed,
-/// the type is Varying with a message. Returns false if neither is proved.
+/// If they are row numbers of another feed, the type is Varying with a message.
+/// Returns false if neither is proved.
 bool useNumbers(TypeContext &C, const ReplicationType &Numbers, Endpoint E,
                 unsigned Axis, ReplicationType Result) {
   Endpoint Numbered = types::rowsNumbered(C, Numbers.Cause);
@@ -172,8 +174,8 @@ bool numbersLocalRows(const TypeContext &C, unsigned Axis = 0) {
   return S ? S->B == 1 && S->R == 0 : C.D.table().followsRows((*Shape)[Axis]);
 }
 
-/// Returns the axis of operand \p I along which its index vectors, each with a
-/// row number for numberedAxis(), are listed; else -1.
+/// Returns the axis along which operand \p I lists index vectors that contain a
+/// row number for numberedAxis(). Returns -1 if there is none.
 int indexedAxis(const TypeContext &C, unsigned I) {
   ReplicationType X = C.operand(I);
   auto Shape = C.shape(I);
@@ -185,7 +187,8 @@ int indexedAxis(const TypeContext &C, unsigned I) {
              : -1;
 }
 
-/// Returns true if the DynamicPartition at hand counts local rows.
+/// Returns true if the parts of the DynamicPartition at hand have
+/// data-dependent row counts.
 bool isParted(const TypeContext &C) {
   auto Shape = C.D.shape(C.out());
   return Shape && C.D.table().isRagged(Shape->front());

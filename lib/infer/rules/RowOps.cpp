@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Ops that work on the rows of the batch one by one. Each operand and each
-// result has a letter. The last letter also holds for the rest.
+// result has a letter. The last letter also holds for all further operands or
+// results.
 //
 //   operands: r  axis 0 is the batch axis
 //             t  axis 1 is the batch axis
@@ -61,8 +62,8 @@ static void blocks(SizeContext &C) {
     List[I] = To > 0 ? C.number(1 + I, To) : C.slotFrom(1 + I, List[I]);
   }
   C.setShape(0, List);
-  // If a later round finds blocks of local rows in the output, the input has
-  // local rows, too. A gradient reads their number from the shape of the input.
+  // If a later round infers local rows for the output, infer local rows for the
+  // input, too: a gradient reads their number from the input's shape.
   auto Rows = C.Table.sym(C.out(0)->front());
   if (!Rows || !Rows->isLocal() || C.Table.hasSym(X->front()) ||
       C.Table.number(X->front()) == UnknownSize)

@@ -168,9 +168,9 @@ ReplicationType sumOf(TypeContext &C, llvm::ArrayRef<unsigned> Operands);
 /// \p X and \p Y. If \p Sign is -1, returns the type of the quotient.
 ReplicationType productOf(TypeContext &C, unsigned I, ReplicationType X,
                           unsigned J, ReplicationType Y, int Sign = 1);
-/// Returns \p Rows, the type of a tensor whose shape is operand 0. Returns
-/// Varying unless the shape has local sizes for a sharded Rows, and global
-/// sizes for any other.
+/// Returns the type \p Rows for a tensor whose shape is operand 0. Returns
+/// Varying if Rows is sharded and the shape is not local, or if Rows is not
+/// sharded and the shape is not global.
 ReplicationType ofSizes(TypeContext &C, ReplicationType Rows);
 /// Returns the type of a function of the rows of all replicas.
 ReplicationType ofAllRows(TypeContext &C);
@@ -187,9 +187,10 @@ ReplicationType gatheredDistinct(TypeContext &C, const ReplicationType &X);
 /// rows.
 bool isOfEntries(const TypeContext &C, unsigned Indices, unsigned Values,
                  unsigned Shape, Endpoint &Rows);
-/// Types a node that moves the row numbers in operand 0, such as a Reshape.
-/// \p Move infers the type of the result for a sharded operand 0. Returns false
-/// if operand 0 has no row numbers, or another operand is Varying.
+/// Types a node that rearranges the row numbers in operand 0, such as a
+/// Reshape. \p Move infers the type of the result for a sharded operand 0.
+/// Returns false if operand 0 has no row numbers, or another operand is
+/// Varying.
 bool moveNumbers(TypeContext &C, ReplicationType (*Move)(TypeContext &));
 
 } // namespace types

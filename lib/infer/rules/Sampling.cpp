@@ -52,7 +52,7 @@ void types::hits(TypeContext &C) {
   C.set(0, Type, LocalIndices::HitRows);
 }
 
-/// Types a SparseToDense that makes dense local rows of accidental hits.
+/// Types a SparseToDense that converts accidental hits to dense local rows.
 bool types::wholeIndices(TypeContext &C) {
   ReplicationType First = C.operand(0);
   if (!C.isOp(op::SparseToDense))

@@ -6,8 +6,8 @@
 // batch size. A result that is no monomial c * b^B * N^R, such as b + 1,
 // becomes an unknown size.
 //
-// Ops that make a tensor whose shape is an operand. If the shape has local
-// rows, the tensor must be a slice of the global tensor, so all rows must have
+// Ops that fill a tensor whose shape is an operand. If the shape has local
+// rows, the tensor must be a shard of the global tensor, so all rows must have
 // equal values.
 //
 //===----------------------------------------------------------------------===//
@@ -57,8 +57,9 @@ static void assertion(SizeContext &C) {
   if (C.numData() == 0 || !C.G.hasUses(C.N))
     return;
   Endpoint E = C.Inputs[0];
-  // Skip a Switch of the condition by the condition itself: the Assert runs
-  // only if the condition is false. Otherwise the condition holds anyway.
+  // Skip a Switch whose data and predicate are both the condition: it runs the
+  // Assert only if the condition is false. Otherwise the condition holds
+  // anyway.
   while (C.G.isOp(E.Node, op::Switch) && E.Port == 0 &&
          C.G.input(E.Node, 0) == C.G.input(E.Node, 1))
     E = C.G.input(E.Node, 0);

@@ -293,9 +293,9 @@ static void stridedSlice(SizeContext &C) {
     int64_t Size = C.Table.number(Old);
     DimId End = (*S->End)[I];
     bool FromStart = (S->BeginMask >> I & 1) || S->Begin[I] == 0;
-    // The slice goes to the end of the axis in three cases: the mask says so,
-    // End is the size of the axis, or End is a number that is not less than the
-    // size in the whole batch.
+    // The slice reaches the end of the axis in three cases: the mask is set,
+    // End is the size of the axis, or End is a number that is at least the size
+    // in the whole batch.
     bool ToEnd = (S->EndMask >> I & 1) ||
                  (Size != UnknownSize && !C.Table.hasSym(End) &&
                   C.Table.number(End) >= Size) ||
@@ -435,9 +435,9 @@ bool isAxisOf(const TypeContext &C, unsigned I, int In, int Out) {
   return At != In && Out == In - (In > At);
 }
 
-/// Infers the type of a Split or Slice of operand \p I, which has concatenated
-/// rows and the type \p X. The type is Varying unless each result is one of the
-/// concatenated parts.
+/// Infers the type of a Split or Slice of operand \p I, which has type \p X and
+/// concatenated rows. The type is Varying unless each result is exactly one of
+/// the concatenated parts.
 ReplicationType ownPart(const TypeContext &C, unsigned I, ReplicationType X) {
   auto None = ReplicationType::varying(C.N);
   ArrayRef Parts = C.partsOf(X);
@@ -477,7 +477,8 @@ ReplicationType ownPart(const TypeContext &C, unsigned I, ReplicationType X) {
       Own.Order = P.Order;
       return Own;
     }
-    // After the rows of several feeds, the begin of a part is not known.
+    // Behind parts with the rows of different feeds, the begin of a part is not
+    // known.
     if (P.Rows.B != Parts[0].Rows.B || P.Rows.R != Parts[0].Rows.R ||
         (At.C != 0 && P.Rows.Rows != At.Rows))
       return None;

@@ -218,7 +218,8 @@ bool countsOwn(const TypeContext &C) {
   return Shape && !Shape->empty() && C.D.table().isRagged(Shape->front());
 }
 
-/// Types a function of all rows; Varying if the op counts local rows.
+/// Types an op on the rows of all replicas. The type is Varying if the op
+/// counts local rows.
 void ofAll(TypeContext &C) {
   C.setAll(countsOwn(C)
                ? C.varying("counts the rows of one replica, but its operands "
@@ -341,9 +342,9 @@ static void unique(TypeContext &C) {
   C.setAll(X.isVarying() ? C.varyingLike(X) : ReplicationType::replicated());
 }
 
-/// Types a second Unique, which reads the distinct values that all replicas
-/// found. Output 0 has the distinct values of all rows, in order. Output 1 has
-/// an element for each value that a replica found.
+/// Types a second Unique, which reads the distinct values of all replicas.
+/// Output 0 has the distinct values of all rows, in the global order. Output 1
+/// has an index into output 0 for each value that a replica found.
 static bool uniqueIndices(TypeContext &C) {
   ReplicationType X = C.operand(0);
   if ((X.Indices != LocalIndices::Distinct &&
@@ -361,8 +362,8 @@ static bool isOf(const ReplicationType &X, LocalIndices Kind, NodeId Unique) {
   return X.Indices == Kind && X.Cause == Unique;
 }
 
-/// Types a lookup of the row of each distinct value in a table, or of each
-/// element in the rows of the distinct values.
+/// Types a lookup of a table's row for each distinct value, or a lookup in such
+/// rows for each element.
 bool gatherDistinct(TypeContext &C) {
   ReplicationType Table = C.operand(0), Index = C.operand(1);
   if (!Index.isDistinct() || !takesRows(C))

@@ -5,8 +5,8 @@
 //
 // Sparse and ragged tensors, sets and sparse matrices. Their indices, splits
 // and shapes locate elements among all rows, so the ops read the rows of all
-// replicas. A sparse matrix (CSR) is a variant: it has global values, or
-// nothing is known of its contents (ofAllRows).
+// replicas. A sparse matrix (CSR) is a variant. Its contents are either global
+// values or unknown (ofAllRows).
 //
 //===----------------------------------------------------------------------===//
 
@@ -74,8 +74,8 @@ bool entryValues(TypeContext &C) {
   return true;
 }
 
-/// Types the product of a value per entry and either another value per entry or
-/// a value for all entries.
+/// Types the product of a value per entry with another value per entry, or with
+/// one value for all entries.
 bool entryProducts(TypeContext &C) {
   if (C.numData() != 2)
     return false;

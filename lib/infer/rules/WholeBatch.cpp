@@ -23,8 +23,8 @@ static std::optional<ArrayRef<DimId>> column(const SizeContext &C, Endpoint E) {
 }
 
 /// Unifies the sizes of weights and values. For each axis, tf.losses asserts
-/// that the set {size of the weights} - {size of the values, 1} is empty. So
-/// the two sizes are equal if neither can be 1.
+/// that the set difference {size of the weights} - {size of the values, 1} is
+/// empty. So the two sizes are equal if neither can be 1.
 static void lessSizes(SizeContext &C) {
   NodeId Two = C.numData() == 2 ? C.Inputs[1].Node : NoNode;
   if (Two == NoNode || C.stringAttr("set_operation") != "a-b" ||

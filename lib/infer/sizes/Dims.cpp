@@ -241,8 +241,8 @@ bool DimTable::unify(DimId A, DimId B) {
   // The older size is the root, so that ids depend on the graph alone.
   DimId Root = std::min(A, B), Child = std::max(A, B);
   Entry &Old = Entries[Root], &New = Entries[Child];
-  // A size that follows the rows of a replica can only be equal to an unknown
-  // size or another size that follows rows.
+  // A size that follows the rows of a replica can only equal an unknown size or
+  // another size that follows rows.
   auto FitsRows = [&](const Entry &E, DimId D) {
     return E.Size == Unknown || E.Size == UnknownRows || followsRows(D);
   };
@@ -260,8 +260,7 @@ bool DimTable::unify(DimId A, DimId B) {
       return false;
     if (R.HasSym && C.HasSym && !relate(R.Value, C.Value))
       return false;
-    // Nodes that read the size about which less was known must be visited
-    // again.
+    // Nodes that read the size with less information must be visited again.
     bool TellsChild = (R.HasSym && !C.HasSym) ||
                       (R.Number != UnknownSize && C.Number == UnknownSize);
     bool TellsRoot = (C.HasSym && !R.HasSym) ||
@@ -458,7 +457,7 @@ bool DimAnalysis::hasAxesOfOneRow(const Graph &G, NodeId N) const {
   if (!G.isOp(N, op::BroadcastGradientArgs))
     return false;
   auto X = value(G.input(N, 0)), Y = value(G.input(N, 1));
-  // For equal shapes BroadcastGradientArgs names no axis.
+  // For equal shapes BroadcastGradientArgs lists no axis.
   if (!X || !Y || equal(*X, *Y, [&](DimId A, DimId B) {
         return Dims.find(A) == Dims.find(B);
       }))
@@ -498,7 +497,7 @@ std::string DimAnalysis::describe(DimId D) const {
   std::string Text = std::to_string(S->C);
   if (S->B)
     Text += S->B == 1 ? "*b" : formatv("*b^{0}", int(S->B)).str();
-  // Only the rows of the first feed (id 0) are called b without its name.
+  // The rows of the first feed (id 0) are printed as b, without its name.
   if (S->B && S->Ragged == 0 && S->Rows != 0)
     Text += (" of '" + G.name(Dims.rowsOf(*S).Node) + "'").str();
   if (S->Ragged)

@@ -5,8 +5,8 @@
 // Sizes are symbols, not numbers. Each dimension of each tensor, and each
 // element of a small integer tensor, is a size variable. Ops state equalities
 // between these variables. The class of equal variables that holds the batch
-// axis of a split feed is the batch size. So in an export with a static batch
-// size of 32, a layer of width 32 is not mistaken for the batch.
+// axis of a split feed is the batch size. Example: in an export with a static
+// batch size of 32, a layer of width 32 is not mistaken for the batch.
 //
 // A symbolic size is c * b^B * N^R. Here b is the number of rows of one replica
 // and N the number of replicas, so that b * N is the global batch size. A
@@ -16,9 +16,9 @@
 // an op requires this. If an op requires two sizes to be equal, both b become
 // multiples of a common b (DimTable::relate).
 //
-// The number of a size is that of the single-device step, even if a constant
-// was already changed to the size of one replica. A number of the single-device
-// step is never compared with a number of one replica.
+// The number of a size is always that of the single-device step, even if a
+// constant was already changed to the size of one replica. So numbers of the
+// step and of one replica are never compared.
 //
 // Data-dependent row counts (of Where with a condition on the batch, or of
 // DynamicPartition) are called ragged. Each condition of a Where, and each part
@@ -56,8 +56,7 @@ struct Sym {
   bool isNumber() const { return B == 0 && R == 0; }
   /// Returns true if the size follows the rows of one replica.
   bool isLocal() const { return B != 0 && R == 0; }
-  /// Returns the k for which the size in the single-device step is N^k times
-  /// this size.
+  /// Returns k if the size in the single-device step is N^k times this size.
   int globalPower() const { return B - R; }
   /// Multiplies by \p O. Returns false if a Sym cannot express the product.
   bool multiply(const Sym &O);
@@ -128,18 +127,18 @@ public:
   }
   /// Makes isSame true for an unknown size.
   void markSame(DimId D);
-  /// Returns true if the size is a multiple of the row count of one replica.
+  /// Returns true if the size is the row count of one replica times a factor.
   /// The factor may be unknown, but is equal on all replicas. So the size in
   /// the single-device step is N times as large.
   bool followsRows(DimId D) const;
   /// Makes followsRows true for an unknown size.
   void markRows(DimId D);
-  /// Returns the k for which the size in the single-device step is N^k times
-  /// that on a replica; nothing if k is unknown.
+  /// Returns k if the size in the single-device step is N^k times the size on a
+  /// replica. Returns nothing if k is unknown.
   std::optional<int> globalPower(DimId D) const;
 
   /// Makes a new b, for the rows of \p Of. A \p Claimed b counts the rows of no
-  /// split tensor: only a constant was changed as if it counted rows.
+  /// split tensor: only a constant claims that it is a row count.
   std::optional<uint16_t> makeRows(Endpoint Of, bool Claimed = false);
   /// Makes two sizes equal, which may relate the rows that they count. Returns
   /// false if the sizes differ, or if the relation cannot be expressed.
@@ -257,23 +256,23 @@ struct DimRun {
 struct DimOptions {
   /// The constants still hold global numbers (before `replicate` patches them).
   bool Unpatched = false;
-  /// Tensors, each with an axis that is supposed to be split. The inference
-  /// then shows which other tensors would be split (a choice of feeds).
+  /// Tensors, each with an axis that is assumed to be split. The inference
+  /// shows which other tensors are then split, as the choice of feeds needs.
   std::vector<std::pair<Endpoint, unsigned>> Suppose;
   /// N, if constants hold the numbers of one replica.
   unsigned Replicas = 1;
   /// Nodes of op Where that select among the rows of all replicas, and
   /// DynamicPartition nodes that send the rows of all replicas to parts.
   std::vector<NodeId> Whole;
-  /// Nodes, in node order, whose integer output might be a size, but is not the
-  /// global value on every replica.
+  /// Nodes, in node order, whose integer output looks like a size but is not
+  /// the global value on every replica.
   std::vector<NodeId> Differing;
   /// Pairs of a node and an earlier tensor with the sizes of the node's output.
   /// They replace the sizes that the rule of the op would infer.
   std::vector<std::pair<NodeId, Endpoint>> Like;
   /// Nodes, in node order, whose statements about sizes are ignored. Otherwise
-  /// a node that also runs if these nodes do not, as outside of a branch, would
-  /// rely on the statements (SizeUses).
+  /// a node outside of their branch would rely on the statements although these
+  /// nodes may not run (SizeUses).
   std::vector<NodeId> Denied;
 };
 
@@ -316,24 +315,24 @@ public:
   /// Returns the first dimension whose size follows the rows of one replica, or
   /// -1.
   int batchAxis(Endpoint E) const;
-  /// Returns the number that \p D is on one replica, or UnknownSize.
+  /// Returns the number of \p D on one replica, or UnknownSize.
   int64_t localNumber(DimId D) const;
   /// Returns the axes of \p E with size 1 in the single-device step; nothing if
   /// the size of an axis is unknown there.
   std::optional<llvm::SmallVector<int64_t, 4>> axesOfOne(Endpoint E) const;
   /// Returns true if \p D, a size of one replica, may be 1 there.
   bool mayBeOneRow(DimId D) const;
-  /// Returns true if node \p Sum may add up all rows only because a replica has
-  /// a single row. BroadcastGradientArgs computes \p Axes from the sizes of one
-  /// replica, and mistakes an axis with a single row for a broadcast axis.
+  /// Returns true if node \p Sum may add up all rows on a replica with a single
+  /// row. BroadcastGradientArgs computes \p Axes from the sizes of one replica,
+  /// and mistakes an axis with a single row for a broadcast axis.
   bool sumsByOneRow(const Graph &G, NodeId Sum, Endpoint Axes) const;
-  /// Returns true if node \p N (BroadcastGradientArgs) names more axes on a
-  /// replica with a single row than on one with more rows. The lists of axes
-  /// then differ between replicas. The sums along these axes are still right,
-  /// because a sum along an axis of size 1 changes nothing.
+  /// Returns true if node \p N (BroadcastGradientArgs) lists more axes on a
+  /// replica with a single row than on a replica with more rows. The sums along
+  /// the listed axes are still right, because a sum along an axis of size 1
+  /// changes nothing.
   bool hasAxesOfOneRow(const Graph &G, NodeId N) const;
-  /// Returns true if the replicas may have different numbers of rows along axis
-  /// \p Axis of \p E, which is split.
+  /// Returns true if replicas may have different row counts along axis \p Axis
+  /// of the split tensor \p E.
   bool isUneven(Endpoint E, unsigned Axis) const;
   /// Returns true if no size or element of \p E follows the batch.
   bool isPlain(Endpoint E) const {
@@ -345,8 +344,8 @@ public:
     NodeId Node;
     DimId A;
     DimId B;
-    /// The action of the node that fails for A, the row count of one replica (B
-    /// is A then); or null.
+    /// The action of the node that fails for the row count A of one replica, or
+    /// null. If it is set, B equals A.
     const char *Why = nullptr;
   };
   llvm::ArrayRef<Conflict> conflicts() const { return Conflicts; }
@@ -354,8 +353,8 @@ public:
   /// Returns the nodes whose integer output is assumed to be a size of the
   /// single-device step. This is right if every replica has the global value.
   llvm::ArrayRef<NodeId> shared() const { return Shared; }
-  /// Returns the feeds of a single integer that proved to be a number of rows.
-  /// The user feeds the number of rows of all replicas.
+  /// Returns the feeds of a single integer that proved to be a row count. The
+  /// user feeds the row count of all replicas.
   llvm::ArrayRef<NodeId> fedRows() const { return FedRows; }
   /// Returns the nodes whose integer output is not the global value on every
   /// replica (DimOptions::Differing).
@@ -368,8 +367,8 @@ public:
     return llvm::is_contained(Options.Whole, N);
   }
 
-  /// Gives each inserted node the shape of its first input. Only the shape of a
-  /// gather is unknown, because a gather changes it.
+  /// Sets the shape of each inserted node to that of its first input. Only a
+  /// gather changes the shape, so its shape is unknown.
   void extend();
 
   unsigned numOutputs(NodeId N) const {
@@ -397,7 +396,7 @@ private:
       return std::nullopt;
     return llvm::ArrayRef<DimId>(Pool.data() + R.First, R.Count);
   }
-  /// Returns, for each index into Pool, how many sizes before that index \p Is
+  /// Returns, for each index into Pool, the number of earlier sizes that \p Is
   /// accepts.
   template <typename Fn> std::vector<uint32_t> countInPool(Fn Is) const {
     std::vector<uint32_t> Before(Pool.size() + 1);

@@ -22,9 +22,10 @@ namespace graft {
 
 class RaggedRows {
 public:
-  /// Returns the first node of earlier calls that counts as many rows as \p N,
-  /// a Where or a DynamicPartition; else \p N. Input \p By determines the row
-  /// count. Both nodes compute it in the same way from the same tensors.
+  /// Returns the first node of earlier calls that has the same row count as \p
+  /// N, a Where or a DynamicPartition, or \p N if there is none. Input \p By
+  /// determines the row count. Both nodes compute this input in the same way
+  /// from the same tensors.
   NodeId firstLike(const Graph &G, NodeId N, unsigned By);
 
 private:
@@ -35,8 +36,8 @@ private:
 };
 
 /// Returns true if the data-dependent row count \p Rows may be 0 on a replica
-/// that has rows of the batch. After SparseFillEmptyRows it is not 0, because
-/// each row has at least one element.
+/// that has rows of the batch. A count of elements after SparseFillEmptyRows is
+/// not 0, because each row has an element.
 bool mayBeNone(const Graph &G, const DimAnalysis &Dims, DimId Rows);
 
 } // namespace graft

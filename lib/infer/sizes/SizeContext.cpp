@@ -63,7 +63,7 @@ ArrayRef<std::pair<DimId, DimId>> SizeContext::meetings() {
   Meetings.clear();
   if (A.Origins.facts().empty())
     return Meetings;
-  // A fact that the node states holds wherever the result of the node exists.
+  // If the node has a result, the facts that it states hold.
   using Origin = SizeOrigins::Origin;
   std::optional<std::set<std::pair<Origin, Origin>>> Own;
   auto IsOwn = [&](Origin X, Origin Y) {
@@ -246,7 +246,7 @@ void SizeContext::splitRows(DimId Rows, unsigned Slot, Endpoint Of, bool Own) {
     Table.assign(Rows, *S);
     A.Origins.define(Rows, *S);
   }
-  // Two tensors have the same ratio of row counts on a replica as in the
+  // The ratio of two row counts is the same on a replica and in the
   // single-device step.
   auto S = Table.sym(Rows);
   int64_t Number = Table.number(Rows);
@@ -265,8 +265,8 @@ void SizeContext::splitRows(DimId Rows, unsigned Slot, Endpoint Of, bool Own) {
     defineRelated(First, *Times, Rows, *S);
 }
 
-/// States that \p Times, a multiple of the rows \p X, equals \p S, a multiple
-/// of the rows \p Y, by their definitions.
+/// States that \p Times (a multiple of the rows \p X) and \p S (a multiple of
+/// the rows \p Y) are equal by definition.
 void SizeContext::defineRelated(DimId X, const Sym &Times, DimId Y,
                                 const Sym &S) {
   size_t Before = Table.numRows();
@@ -274,7 +274,7 @@ void SizeContext::defineRelated(DimId X, const Sym &Times, DimId Y,
     return;
   SizeOrigins &O = A.Origins;
   O.joinRows(O.of(X), O.of(Y));
-  // If the table made new rows of which both are multiples, join these as well.
+  // If both are now multiples of new rows in the table, join these as well.
   if (auto Its = Table.sym(Y); Its && Table.numRows() != Before)
     O.joinRows(O.of(Y), O.originOf(*Its));
 }
@@ -397,7 +397,7 @@ void SizeContext::unifyProducts(DimId D, ArrayRef<DimId> Of) {
   A.Origins.derive(It->second.Size, D, Factors);
 }
 
-/// Unifies what remains of two equal products without their common factors.
+/// Cancels the common factors of two equal products and unifies the rest.
 /// Example: if s * b and t * b are equal, s and t are equal.
 void SizeContext::cancelFactors() {
   auto IsPositive = [&](DimId D) {
@@ -498,7 +498,7 @@ std::optional<DimList> SizeContext::factorsLeft(unsigned Slot, DimId X,
   }
   if (By == 1)
     return Left;
-  // Numbers are combined to their product: 5 * 7 has the factor 35.
+  // Numbers are multiplied to one factor: 5 * 7 has the factor 35.
   int64_t Number = 1;
   for (DimId D : Left)
     if (int64_t Factor = plainNumber(D);
@@ -538,7 +538,7 @@ DimId SizeContext::quotient(unsigned Slot, DimId X, DimId Y) {
                SX->R >= SY->R;
   if (Symbolic && !Exact && !Left) {
     DimId D = slotFrom(Slot | OpaqueSlot, {X, Y});
-    // If 32 divided by the 8 rows has to be 4, then 32 is 4 times the rows.
+    // If 32 divided by the 8 rows must be 4, then 32 is 4 times the rows.
     int64_t Ratio = plainNumber(D), Number;
     if (SY && SY->Ragged == 0 && Ratio > 0 && Table.number(Y) > 0 &&
         !MulOverflow(Ratio, Table.number(Y), Number) &&
@@ -576,7 +576,7 @@ DimId SizeContext::quotient(unsigned Slot, DimId X, DimId Y) {
   return D;
 }
 
-/// Reports two sizes that must be equal and are not. Does not report ragged
+/// Reports two sizes that must be equal but differ. Does not report ragged
 /// sizes: they may differ on a replica although their sums over all replicas
 /// are equal. The replication types handle this case.
 void SizeContext::conflict(DimId X, DimId Y) {
@@ -649,8 +649,8 @@ bool SizeContext::unify(DimId X, DimId Y) {
   return true;
 }
 
-/// Returns an operand's size that counts the rows of \p S by definition. If
-/// there is only a size that does so by a fact, returns that open size.
+/// Returns a size of an operand that counts the rows of \p S by definition. If
+/// there is none, returns an open size that counts them by a fact.
 std::optional<DimId> SizeContext::originalOf(const Sym &S) const {
   const SizeOrigins &O = A.Origins;
   if (O.facts().empty() || S.isNumber() || S.Ragged != 0)
@@ -675,7 +675,7 @@ bool SizeContext::assign(DimId D, Sym S, std::optional<DimId> From) {
   bool IsDefinition = defines(D), HadSym = Table.hasSym(D);
   if (!IsDefinition && Denied)
     return true;
-  // A later round may state the same size in terms of rows found since then.
+  // A later round may express the same size by rows that were found since then.
   auto Was = Table.sym(D);
   bool IsNew = !HadSym || !(Was == S);
   if (!Table.assign(D, S))
@@ -712,8 +712,8 @@ void SizeContext::addReasons(DimId D, Reasons &Because) const {
     Add(std::pair(SizeOrigins::ofSize(D), SizeOrigins::number(Number)));
 }
 
-/// Returns the equalities that imply the numbers of the operands, and so a
-/// number that the node computes from these.
+/// Returns the equalities that imply the numbers of the operands. They also
+/// imply a number that the node computes from these numbers.
 SizeContext::Reasons SizeContext::reasonsOfNumbers() const {
   Reasons Because;
   if (A.Origins.facts().empty())

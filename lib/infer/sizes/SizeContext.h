@@ -27,9 +27,10 @@ using DimList = llvm::SmallVector<DimId, 6>;
 /// known. The reference is valid until a shape or a value is set.
 using Dims = std::optional<llvm::ArrayRef<DimId>>;
 
-/// The view of a node for the rules of sizes (OpRule::Sizes) and small integers
-/// (OpRule::Values). A rule may run any number of times. A size that a node
-/// makes is kept by node and slot, so that a later round refines the same size.
+/// The interface between a node and the rules of sizes (OpRule::Sizes) and
+/// small integers (OpRule::Values). A rule may run any number of times. A size
+/// that a node makes has a slot number, so that a later round finds and refines
+/// the same size.
 class SizeContext : public NodeView {
 public:
   const DimAnalysis &Known; ///< The results so far.
@@ -74,11 +75,11 @@ public:
   bool isKnown(unsigned Port) const { return out(Port).has_value(); }
   /// Returns the product of \p List.
   std::optional<Sym> elementsOf(llvm::ArrayRef<DimId> List) const;
-  /// Returns true if \p Size, on a replica, may be \p Number.
+  /// Returns true if \p Size may be \p Number on a replica.
   bool fits(DimId Size, int64_t Number) const;
   /// Returns true if an axis of \p Size is never broadcast, because \p Size is
-  /// not 1. \p Size need not be known: it may be an unknown multiple of a
-  /// replica's rows, or the sum of a number above 1 and unknown lengths.
+  /// not 1. This may hold for an unknown size: a multiple of a replica's rows,
+  /// or the sum of a number above 1 and lengths.
   bool isNeverOne(DimId Size) const;
   /// Returns true if the definition of \p Size, without any fact, determines
   /// its number or its rows.
@@ -102,14 +103,14 @@ public:
   /// Records whether the node, a constant, holds only zeros.
   void setZero(bool IsZero) { A.ZeroConsts[N] = IsZero; }
 
-  /// States that \p X and \p Y are equal. Reports a conflict if they cannot be.
+  /// States that \p X and \p Y are equal. Reports a conflict if they differ.
   void same(DimId X, DimId Y);
   /// Like same(), for an equality that follows from the numbers of the sizes
   /// \p Of. If facts imply such a number, the equality is derived from the
   /// facts.
   void sameByNumber(DimId X, DimId Y, llvm::ArrayRef<DimId> Of);
   /// States that \p X and \p Y are equal. Returns false, without a report, if
-  /// they cannot be.
+  /// they differ.
   bool unify(DimId X, DimId Y);
   /// States that \p D is the size \p S, or a number. assign() returns false if
   /// \p D is known to be another size. \p From is the size whose rows \p S
@@ -119,21 +120,21 @@ public:
   /// Makes \p X and \p Y equal by relating the rows that they count.
   void relate(const Sym &X, const Sym &Y);
   void sameShapes(llvm::ArrayRef<DimId> X, llvm::ArrayRef<DimId> Y);
-  /// States that the op requires \p X and \p Y, numbers of rows, to be equal.
-  /// Does nothing if one of them is unknown: it may count the rows of all
-  /// replicas, and the other the rows of a single replica.
+  /// States that the op requires the row counts \p X and \p Y to be equal. Does
+  /// nothing if one is unknown, since it may count the rows of all replicas
+  /// while the other counts the rows of one replica.
   void sameRows(DimId X, DimId Y);
-  /// Calls sameRows() for each of the first \p Count axes that both shapes
-  /// have.
+  /// Calls sameRows() for each of the first \p Count axes, if both shapes have
+  /// it.
   void sameRows(llvm::ArrayRef<DimId> X, llvm::ArrayRef<DimId> Y, size_t Count);
   /// States that \p X and \p Y are equal if areCounts(): both count rows, or
   /// both are unknown and the same on all replicas.
   void sameCounts(DimId X, DimId Y);
   bool areCounts(DimId X, DimId Y) const;
 
-  /// Reports that two sizes that must be equal are not.
+  /// Reports that \p X and \p Y must be equal but differ.
   void report(DimId X, DimId Y) { A.Conflicts.push_back({N, X, Y}); }
-  /// Reports, if \p Holds is false, that TensorFlow would not load the graph,
+  /// If \p Holds is false, reports that TensorFlow would not load the graph,
   /// because \p Size follows the rows of one replica.
   void require(bool Holds, DimId Size, const char *Why);
 
@@ -141,16 +142,15 @@ public:
   // Sizes that the node makes
   //===--------------------------------------------------------------------===//
 
-  /// The first slot of results that no Sym can express. Numbers have other
-  /// slots, because a later round may find that an operand is a batch size and
-  /// the result is no number.
+  /// The first slot of results that no Sym can express. These need other slots
+  /// than numbers: a later round may find that an operand is a batch size, so
+  /// that the result is no number.
   static constexpr unsigned OpaqueSlot = 0x4000;
-  /// The first slot of numbers that remain when a quotient is split into
-  /// factors.
+  /// The first slot of numbers that are left after common factors cancel.
   static constexpr unsigned RestSlot = 0x2000;
 
-  /// The first slot of sizes of a variable or an array's element that a reader
-  /// does not share with other readers.
+  /// The first slot of sizes, of a variable or of an array's element, that
+  /// differ between readers.
   static constexpr unsigned ElementSlot = 0x1000;
 
   /// The first slot of detached() sizes: those of shapes. Those of values begin
@@ -161,8 +161,8 @@ public:
   static constexpr unsigned MaxElements = 64;
   /// Returns the size that this node makes in \p Slot.
   DimId slot(unsigned Slot);
-  /// Returns a new size. It is the same on all replicas if all sizes \p From
-  /// are, and unknown otherwise.
+  /// Returns a new unknown size. Marks it as equal on all replicas if all sizes
+  /// in \p From are.
   DimId slotFrom(unsigned Slot, llvm::ArrayRef<DimId> From);
   DimId number(unsigned Slot, int64_t Value);
   /// Returns a size that is \p Was in the input graph and \p Now in the
@@ -174,7 +174,7 @@ public:
   /// is then treated as a quotient by \p Rows. On a replica without rows the
   /// quotient is 0, and a tensor of that size has no elements.
   void isOrOne(DimId D, DimId Rows) { OrOne[Table.find(D)] = Rows; }
-  /// Records that \p Sizes are lengths of axes, so that they are not negative.
+  /// Records that \p Sizes are lengths of axes, and so not negative.
   void areLengths(llvm::ArrayRef<DimId> Sizes) {
     for (DimId D : Sizes)
       if (!Table.isKnown(D))
@@ -185,8 +185,8 @@ public:
   DimList factorsOf(llvm::ArrayRef<DimId> List) const;
   void unifyProducts(DimId D, llvm::ArrayRef<DimId> Of);
   void cancelFactors();
-  /// Records that an axis of size \p D is a sequence of \p Count blocks, each
-  /// with rows of the batch. All axes of that size have the same order.
+  /// Records that an axis of size \p D is a sequence of \p Count blocks of rows
+  /// of the batch. All axes of that size have the same order.
   void markBlocks(DimId D, int64_t Count);
   /// Returns the number of these blocks in \p D, or 0 if it is unknown.
   int64_t blocks(DimId D);
@@ -212,11 +212,11 @@ public:
   /// Records that each replica reads a separate batch.
   void setOwnRows() { A.OwnRows = true; }
   bool hasOwnRows() const { return A.OwnRows; }
-  /// Records the user's statement that all \p Rows with the same number
-  /// \p Batch are equal.
+  /// The user declares that feeds in the group \p Batch have equally many rows.
+  /// Unifies \p Rows with the rows of earlier feeds of the group.
   void sayRows(int64_t Batch, DimId Rows);
-  /// Returns true if an output of the node is supposed to be split
-  /// (DimOptions::Suppose). Then it is no feed that each replica reads whole.
+  /// Returns true if an output of the node is assumed to be split
+  /// (DimOptions::Suppose), and so is not a feed that each replica reads whole.
   bool isSupposed() const { return Supposed.count(N) != 0; }
   /// Returns true if each replica may count local rows at the node, which has a
   /// data-dependent row count and an operand of shape \p X.
@@ -230,8 +230,8 @@ public:
   void join(DimId Whole, DimId First, DimId Rest) {
     Joined[Table.find(Whole)] = {First, Rest};
   }
-  /// Returns the rest of \p Whole after \p First, if join() recorded \p First
-  /// as the first part.
+  /// Returns the size of \p Whole without its first part \p First, if join()
+  /// recorded this part.
   std::optional<DimId> sizeAfter(DimId Whole, DimId First) const;
 
   //===--------------------------------------------------------------------===//
@@ -239,7 +239,7 @@ public:
   //===--------------------------------------------------------------------===//
 
   /// Dimensions that differ between the iterations of a loop: (Merge, axis).
-  /// The axis is AnyAxis if the rank differs. The inference first supposes that
+  /// The axis is AnyAxis if the rank differs. The inference first assumes that
   /// there are none.
   using VariantDims = std::set<std::pair<NodeId, unsigned>>;
   static constexpr unsigned AnyAxis = ~0u;
@@ -247,35 +247,36 @@ public:
   bool isVariant(NodeId Of, unsigned Axis) const {
     return Variant->count({Of, Axis}) != 0;
   }
-  /// Records that the node is a feed of an integer that may be a size, with the
-  /// value \p Value. A rule does not call this for an integer that proved to be
-  /// a number of rows (isVariant).
+  /// Records that the node is a fed integer that may be a size, with the value
+  /// \p Value. A rule does not call this for an integer that proved to be a row
+  /// count (isVariant).
   void setFed(DimId Value) {
     if (FirstRound)
       Fed.push_back(N);
     setValue(0, Value);
   }
 
-  /// Supposes that the integer output of the node is a size of the
-  /// single-device step, such as a greatest length. The types show later
-  /// whether all replicas have that size (TypeAnalysis::differing).
+  /// Assumes that the integer output of the node is a size of the single-device
+  /// step, such as a greatest length. The types show later if all replicas have
+  /// that size (TypeAnalysis::differing).
   void setShared();
 
   /// The reason why a reader of an array or a stack may use the size of a
   /// writer. Declared: the array declares the size of its elements. Turns: an
   /// iteration of a loop pops the element that it pushed. None: no reason.
   enum class Sharing : uint8_t { Declared, Turns, None };
-  /// States that an element of \p Handle, an array or stack, has the shape
-  /// \p List. Other elements have the same shape if the array declares this
-  /// shape, or if their sizes have the same definitions. An axis without such a
-  /// reason gets a fresh size variable at each reader.
+  /// States that an element of the array or stack \p Handle has the shape \p
+  /// List. Other elements have the same size along an axis if the array
+  /// declares it, or if the sizes have the same definition. For any other axis,
+  /// each reader gets a fresh size variable.
   void setElement(NodeId Handle, llvm::ArrayRef<DimId> List, Sharing By);
   /// Returns the shape of an element that the node reads from \p Handle.
   std::optional<DimList> element(NodeId Handle);
-  /// Returns the size of an array, or the integers that are pushed on a stack.
+  /// Returns the size of an array, or the integers that are pushed onto a
+  /// stack.
   Dims held(NodeId Handle) const { return A.list(HeldValues.lookup(Handle)); }
   /// Sets the integers that held() returns for \p Handle: the elements of
-  /// operand \p I, those of another handle, or \p Run.
+  /// operand \p I, the integers of another handle, or \p Run.
   void hold(NodeId Handle, unsigned I) {
     hold(Handle, A.isMatrix(Inputs[I]) ? DimRun() : A.valueRun(Inputs[I]));
   }
@@ -307,8 +308,8 @@ protected:
   DimRun store(llvm::ArrayRef<DimId> List);
 
   DimAnalysis &A;
-  /// The node and the slot of a size. Sizes that the first visit of a node
-  /// makes have consecutive ids. Later maps the sizes of later visits.
+  /// The node and the slot of a size. Sizes from the first visit of a node have
+  /// consecutive ids. Later has the sizes from later visits.
   struct Maker {
     NodeId Node;
     uint32_t Slot;
@@ -328,7 +329,7 @@ protected:
   /// Axes of elements, or of a variable, that have several sizes.
   VariantDims Mixed;
   const VariantDims *Variant = nullptr;
-  /// By array or stack.
+  /// The result of held(), by array or stack.
   llvm::DenseMap<NodeId, DimRun> HeldValues;
 
   /// By sum of two parts (join): the parts, at most one of which is a number.
@@ -343,7 +344,7 @@ protected:
     DimList Of; ///< The factors as they were found.
   };
   std::map<DimList, Product> Products;
-  /// By size with a number that follows from facts: these facts.
+  /// For each size whose number follows from facts: these facts.
   llvm::DenseMap<DimId, Reasons> NumberReasons;
   /// Pairs of sizes that are equal by their numbers (sameByNumber).
   llvm::DenseSet<std::pair<DimId, DimId>> ByNumber;
@@ -364,7 +365,7 @@ protected:
   /// The first row count with a known number, as (number, size): [0] of split
   /// tensors, [1] of tensors that each replica reads separately.
   std::pair<int64_t, DimId> Numbered[2];
-  /// By the number of sayRows(): the first rows with it.
+  /// By the group number of sayRows(): the first rows of the group.
   std::map<int64_t, DimId> RowsBySaying;
 };
 

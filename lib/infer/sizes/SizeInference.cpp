@@ -28,7 +28,7 @@ public:
   SizeInference(DimAnalysis &A, ArrayRef<NodeId> Order, const LoopInfo *Loops);
   void run(const VariantDims &V);
   /// Adds to \p Found the dimensions that differ between iterations, contrary
-  /// to what the inference supposed. Returns false if there are no new ones.
+  /// to the assumption. Returns false if there are no new ones.
   bool findVariant(VariantDims &Found) const;
 
 private:
@@ -82,9 +82,9 @@ DimAnalysis::DimAnalysis(const Graph &G, ArrayRef<NodeId> Order,
   }
   for (NodeId N = 0; N < G.size(); ++N)
     FirstOutput[N + 1] += FirstOutput[N];
-  // The inference supposes that sizes are the same in every iteration of a
-  // loop, and that fed integers are sizes. If a supposition is wrong, the
-  // inference starts again without it, because conclusions cannot be retracted.
+  // The inference assumes that sizes are the same in every iteration of a loop,
+  // and that fed integers are sizes. If an assumption is wrong, the inference
+  // starts again without it, because conclusions cannot be retracted.
   std::unique_ptr<LoopInfo> Loops = LoopInfo::find(G, Order);
   SizeContext::VariantDims Variant;
   // Each turn finds at least one more variant axis of a loop variable.
@@ -132,9 +132,9 @@ void SizeInference::run(const VariantDims &V) {
   Variant = &V;
   walkAttrs(G, Order, [&](NodeId Node) { visit(Node); });
   FirstRound = false;
-  // Most graphs need one or two rounds. A round may find that a size is the
-  // same on all replicas, its number or symbol, or an equal size. Only a round
-  // over all nodes finds the final conflicts.
+  // Most graphs need one or two rounds. For each size, a round may find four
+  // properties: its number, its symbol, an equal size, and that all replicas
+  // have the same size. Only a round over all nodes finds the final conflicts.
   TurnLimit Limit("sizes", 16 + 4 * uint64_t(Table.size()));
   for (unsigned Round = 1;; ++Round) {
     bool Whole = Round > 4 || !A.Conflicts.empty();
@@ -241,14 +241,14 @@ void SizeInference::visit(NodeId Node) {
       for (auto [Port, Axis] : It->second)
         if (Dims X = A.shape({N, Port}); X && Axis < X->size())
           splitRows((*X)[Axis], 0x7000 + Port, {N, Port}, /*Own=*/false);
-  // In the first round, only users by a back edge are not visited later anyway.
+  // The first round visits all users later anyway, except those at a back edge.
   if (Moved && (!FirstRound || Op.IsBackEdge))
     markUsers(N);
 }
 
-/// Sets each shape that no rule has set to that in attribute `_output_shapes`.
+/// Sets each shape that is still unknown to the shape in `_output_shapes`.
 void SizeInference::hintFromAttr() {
-  // The shape of a handle is not that of its elements.
+  // For a handle, the attribute does not state the shape of the elements.
   if (Loops && Loops->handleOf({N, 0}) != NoNode)
     return;
   auto Hints = G.shapeListAttr(N, "_output_shapes");
@@ -296,7 +296,7 @@ bool SizeInference::findVariant(VariantDims &Found) const {
     }
   }
   Found.insert(Mixed.begin(), Mixed.end());
-  // Found may hold dimensions of earlier turns, which do not count.
+  // Only dimensions that are new in this turn count.
   return Found.size() != Before;
 }
 

@@ -85,8 +85,8 @@ public:
   void defineNumber(DimId D, int64_t Number);
   /// Joins \p X and \p Y, which are equal by definition.
   void join(DimId X, DimId Y);
-  /// Joins the rows of two origins if both are of kind Rows, because a
-  /// definition relates them. Equalities of these rows are no facts.
+  /// Joins the rows of two origins of kind Rows, because a definition relates
+  /// them. Equalities of these rows are no facts.
   void joinRows(Origin X, Origin Y);
   void state(Origin X, Origin Y, NodeId Says);
   void derive(DimId X, DimId Y,
@@ -98,7 +98,7 @@ public:
   void alsoHolds(NodeId Handle, DimId D) { Held[Handle].push_back(D); }
 
   static Origin originOf(const Sym &S);
-  /// Returns an origin that is always that of \p D, even if \p D is defined or
+  /// Returns an origin that stays the origin of \p D if \p D is defined or
   /// joined later.
   static Origin ofSize(DimId D) { return {Kind::Open, D}; }
   static Origin number(int64_t Value) { return {Kind::Number, Value}; }

@@ -13,15 +13,15 @@
 // This file finds these nodes: they are *kept* unreplicated. At a fixpoint of
 // the types, each node at which Varying begins is kept. Its results are Whole:
 // each replica reads its shard of them (TypeContext::ofWhole). A user that
-// cannot read a shard is kept as well: two axes are batch axes, or a size is
-// unknown. An operand of a kept node is kept if its local values cannot be
-// combined: row numbers, joined rows, unknown sizes. This repeats until no
-// unrelated value is left. A loop is kept as a whole, with the arrays and
-// stacks that it uses. If replicas may disagree on the predicate of a branch,
-// the predicate is kept.
+// cannot read a shard, because two axes are batch axes or a size is unknown, is
+// kept as well. An operand of a kept node is kept if its local values cannot be
+// combined, such as row numbers, joined rows or unknown sizes. The search
+// repeats until no unrelated value is left. A loop is kept as a whole, with the
+// arrays and stacks that it uses. If replicas may disagree on the predicate of
+// a branch, the predicate is kept.
 //
-// A node stays per-replica if a policy of the user lets its value vary, or if
-// it computes a gradient that --grad names.
+// A node stays per-replica if a policy of the user allows its value to vary, or
+// if it computes a gradient that --grad names.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,9 +35,9 @@ using namespace llvm;
 
 namespace graft {
 
-/// Returns true if a policy determines how graft combines a per-replica value
-/// that \p Update writes to \p Var. For an unreplicated variable without
-/// aggregation, the policy only forbids assignments.
+/// Returns true if a policy covers a per-replica value that \p Update writes to
+/// \p Var. For an unreplicated variable without aggregation, the policy covers
+/// only assignments and additions.
 bool TypeInference::letsVary(NodeId Update, NodeId Var) const {
   auto How = aggregationOf(G, Var);
   if (!How || *How != Aggregation::None ||
@@ -47,11 +47,11 @@ bool TypeInference::letsVary(NodeId Update, NodeId Var) const {
   return Kind == UpdateKind::Assign || Kind == UpdateKind::AssignAdd;
 }
 
-/// Marks as Spared the operands, direct and indirect, of reductions that the
-/// user asked for, and batch norms of one replica's rows. The user accepts
-/// their values. Marks as OfMetrics the nodes that only updates of sync-on-read
-/// variables use. These are kept only if they read kept values: a metric is no
-/// reason to keep a node.
+/// Marks as Spared the direct and indirect operands of reductions that the user
+/// asked for, and batch norms of one replica's rows. The user accepts these
+/// values. Marks as OfMetrics the nodes that only updates of sync-on-read
+/// variables use. A metric alone is no reason to keep a node, so these nodes
+/// are kept only if they read kept values.
 void TypeInference::findSpared(bool LocalBatchNorm) {
   Spared.resize(G.size());
   OfMetrics.resize(G.size());
@@ -68,7 +68,7 @@ void TypeInference::findSpared(bool LocalBatchNorm) {
         T.Vars.isUpdate(G, Node) ? T.Vars.variableOf(G.input(Node, 0)) : NoNode;
     return Var != NoNode && G.node(Var).Plan == Policy::SyncOnRead;
   };
-  // Values written to variables whose policy lets them vary.
+  // Values that are written to variables with a policy for values that vary.
   for (NodeId Node : Order) {
     NodeId Var =
         T.Vars.isUpdate(G, Node) ? T.Vars.variableOf(G.input(Node, 0)) : NoNode;
@@ -113,7 +113,7 @@ bool TypeInference::isOfReplicas(Endpoint E) const {
 }
 
 /// Returns true if an unrelated value is written to the array or stack that the
-/// node at hand reads. That value is then the cause.
+/// node at hand reads. The node that computes this value is then the cause.
 bool TypeInference::readsUnrelated() {
   NodeId Handle = handle();
   auto Element = Handle == NoNode ? std::nullopt : element(Handle);
@@ -213,9 +213,9 @@ bool TypeInference::keep(NodeId First) {
   return true;
 }
 
-/// Returns true if a result of \p Node has per-replica rows only because they
-/// equal a constant, and not because a tensor was split. If \p Node becomes
-/// unreplicated, its results are split, which proves those rows.
+/// Returns true if a result of \p Node has per-replica rows only because a
+/// constant has that number, and not because a tensor was split. If \p Node
+/// becomes unreplicated, its results are split, which proves these rows.
 bool TypeInference::claimsRows(NodeId Node) const {
   for (unsigned Port = 0; Port < D.numOutputs(Node); ++Port) {
     auto Shape = D.shape({Node, Port});
@@ -254,7 +254,7 @@ bool TypeInference::keepCause() {
 }
 
 /// Returns true if \p Result has the row order of a loop that joined rows on
-/// each replica. A loop does not become unreplicated for the sake of a result
+/// each replica. A loop does not become unreplicated because of a result
 /// without a user, such as its last state.
 bool TypeInference::isJoinedInLoop(NodeId Result) const {
   auto Leaves = [&](NodeId Node) {
@@ -292,8 +292,8 @@ bool TypeInference::keepOperand(unsigned I) {
   return keep(E.Node);
 }
 
-/// Keeps the operand of the merge at hand if the type of the operand changed
-/// after the merge was inserted, because nodes before it are kept.
+/// Keeps the operand of the merge at hand if its type changed after the merge
+/// was inserted, because nodes before the operand are kept.
 bool TypeInference::keepMerged() {
   Endpoint E = input(0), Last = out();
   G.forEachUse(N, [&](Use U) {
@@ -304,7 +304,7 @@ bool TypeInference::keepMerged() {
   if (X.Whole || X.isTrue() || X.Assumes & AssumesReduction ||
       T.isByPolicy(X) || !isOfReplicas(E) || whyNotKept(E.Node))
     return false;
-  // If the operand is unrelated, the origin of its type is kept instead.
+  // An unrelated operand is not kept here: the origin of its type is kept.
   return !T.natural(E).isUnrelated() && keep(E.Node);
 }
 
@@ -366,11 +366,13 @@ void TypeInference::inferKept() {
 }
 
 bool TypeInference::keepUnrelated(const KeepOptions &Options) {
-  // Rows that are split now may relate the other unrelated values.
+  // A kept node's split results may let rules relate the remaining unrelated
+  // values, so types must be inferred again first.
   if (GivesRows)
     return false;
   bool Any = keepMore(Options);
-  // Kept values are related now, so loops and arrays that read them may be.
+  // The types of kept values are known now. So rules may relate the values of
+  // loops and arrays that read them.
   if (Any)
     restartLoops();
   return Any;
@@ -392,8 +394,9 @@ bool TypeInference::keepMore(const KeepOptions &Options) {
           {Node, "uses the statistics of one replica's rows"});
       Any = true;
     }
-  // The elements of an array may be unrelated only because of each other. The
-  // second turn, if the first finds nothing, keeps the nodes that read them.
+  // The elements of an array may be unrelated only because one is computed from
+  // another. If the first turn finds nothing, the second keeps the nodes that
+  // read elements.
   for (bool InArrays : {false, true}) {
     TakesUnrelated.clear();
     for (NodeId Node : Order) {
@@ -404,7 +407,7 @@ bool TypeInference::keepMore(const KeepOptions &Options) {
     if (Any || !Loops)
       break;
   }
-  // The other Varying values may follow from these.
+  // Other values may be Varying only because of the nodes that are kept now.
   if (Any)
     return true;
   for (NodeId Node : Order) {
@@ -455,7 +458,7 @@ bool TypeInference::keepMore(const KeepOptions &Options) {
     if ((Loops && !Loops->nest(Node).empty()) ||
         (T.natural(out(0)).isJoined() && isJoinedInLoop(Node)))
       return;
-    // Its operands may be Varying because the user allows it.
+    // The user may allow the operands to be Varying.
     for (unsigned I = 0; I < numData(); ++I)
       if (T.natural(input(I)).isUnrelated())
         return;

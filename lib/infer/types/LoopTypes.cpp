@@ -6,17 +6,17 @@
 // initial value with the type after an iteration, until nothing changes. The
 // element type of a tensor array or stack is the join of the types of all
 // writes. A node has no type until the loop variables and arrays that it
-// depends on have one. From then on types only rise, so the iteration ends.
+// depends on have types. From then on types only rise, so the iteration ends.
 //
 //     Zero  <  Replicated(k)  <  Partial(sum, k+1)  <  Varying
 //     Zero  <  Sharded(axis, k), Partial(op, k)     <  Varying
 //
-// Sharded rows that are all equal are below any rows of the same axis and k,
-// whatever their order.
+// Sharded rows that are all equal (AnyOrder) are below rows of any order with
+// the same axis and k.
 //
-// A loop that each replica runs by itself contains no collective, because its
-// members would be in different frames. A demand in a loop is met outside of
-// the loop, at the tensor that enters it, or it is refused.
+// If each replica runs a copy of a loop, the loop contains no collective,
+// because the members of the collective would be in different frames. A demand
+// in a loop is met at the tensor that enters the loop, or refused.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,8 @@ using namespace llvm;
 
 namespace graft {
 
-/// Returns true if all operands that the rule of the node needs have a type.
+/// Returns true if all operands that the rule of the node at hand needs have a
+/// type.
 bool TypeInference::isReady() const {
   auto IsDefined = [&](Endpoint E) { return Defined[E.Node]; };
   if (Loops->isLoopMerge(N))
@@ -40,7 +41,7 @@ bool TypeInference::isReady() const {
          (!Op.IsReady || Op.IsReady(*this));
 }
 
-/// At a fixpoint: makes zeros the elements of arrays that no node writes.
+/// At a fixpoint: types as zeros the elements of arrays that no node writes.
 bool TypeInference::fillUnwritten() {
   bool Any = false;
   for (NodeId Handle : Loops->handles())
@@ -79,7 +80,7 @@ ReplicationType TypeContext::joined(ReplicationType X,
     return Y;
   if (Y.Zero || X.sameAs(Y))
     return X;
-  // Equal rows are in every order, and so in that of the other value.
+  // Equal rows are in every order, so also in the order of the other value.
   if (X.isSharded() && Y.isSharded()) {
     ReplicationType &Equal = X.Order == ReplicationType::AnyOrder ? X : Y;
     if (Equal.Order == ReplicationType::AnyOrder) {
@@ -88,7 +89,7 @@ ReplicationType TypeContext::joined(ReplicationType X,
         return X;
     }
   }
-  // A Replicated value is also a sum of N equal terms, with k + 1.
+  // A Replicated value is also a Partial sum of N equal terms, with k + 1.
   auto IsSumOf = [](const ReplicationType &Sum, const ReplicationType &Term) {
     return Sum.isPartial() && Sum.Op == Combine::Sum && Term.isReplicated() &&
            !Term.Symbolic && Sum.K == Term.K + 1;
@@ -109,7 +110,7 @@ void TypeInference::mergeLoop() {
     Endpoint E = input(I);
     if (!Defined[E.Node])
       continue;
-    // A counter that starts from a size is a number.
+    // A counter that starts from a size is typed as a number, not as a size.
     ReplicationType X = number(I);
     if (!Result) {
       Result = X;

@@ -65,10 +65,9 @@ ReplicationType TypeContext::mergedOperand(Endpoint E,
   return Merged;
 }
 
-/// Returns the type of \p E, the global value that an unreplicated node
-/// computes, as a replica reads it. A replica reads its shard, or the whole
-/// value if \p E has no batch axis. A size of the whole batch is Varying for a
-/// replica.
+/// Returns the type in which a replica reads \p E, a global value that an
+/// unreplicated node computes. A replica reads its shard, or the whole value if
+/// \p E has no batch axis. A size of the whole batch is Varying for a replica.
 ReplicationType TypeContext::ofWhole(Endpoint E, ReplicationType Type) const {
   Type.Whole = false;
   auto Axis = Types.wholeAxis(E);
@@ -160,7 +159,7 @@ ReplicationType TypeContext::gathered(unsigned I, ReplicationType Is) {
   Demand A;
   A.Because = N;
   if (Is.isJoined()) {
-    // The rows of all replicas are joined in the order of the global value.
+    // A concatenation of gathered parts has the order of the global value.
     A.Source = whereJoined(input(I));
     if (A.Source.Node == NoNode)
       return varying("needs rows in the order of the single-device step, which "
@@ -192,10 +191,10 @@ ReplicationType TypeContext::gathered(unsigned I, ReplicationType Is) {
 //===----------------------------------------------------------------------===//
 
 /// Returns the tensor to reduce for \p E. Moves up through linear ops with one
-/// Partial operand, since a reduction there serves every user of the raw
-/// tensor. Does not move above a node with control users, since these would
-/// wait for all replicas. Example: a backward pass continues only after the
-/// gradient of a broadcast operand.
+/// Partial operand, because a reduction there serves every user of the raw
+/// tensor. Does not move above a node with control users, because these would
+/// wait for all replicas. Example: control dependencies make a backward pass
+/// wait for the gradient of a broadcast operand.
 Endpoint TypeContext::hoist(Endpoint E) const {
   auto IsFloat = [&](Endpoint Of) {
     return isFloating(G.outputType(Of.Node, Of.Port));
@@ -234,8 +233,8 @@ Endpoint TypeContext::hoist(Endpoint E) const {
   }
 }
 
-/// Returns the tensor at which the rows of \p E were joined; no node if there
-/// are several, or none is found.
+/// Returns the concatenation that joined the rows of \p E. Returns no node if
+/// there are several or none is found.
 Endpoint TypeContext::whereJoined(Endpoint E) const {
   for (;;) {
     const Node &P = G.node(E.Node);
@@ -354,7 +353,8 @@ std::optional<uint32_t> TypeContext::orderBehind(ArrayRef<DimId> Before,
     return *Blocks == 1
                ? Order
                : orderOf(TypeAnalysis::OrderedParts(*Blocks, {Order, 0, Each}));
-  // One block for each step. The number of steps must be equal everywhere.
+  // There is one block for each step. All replicas must have equally many
+  // steps.
   if (Before.size() != 1 || !D.table().isSame(Before[0]) ||
       D.table().hasSym(Before[0]))
     return std::nullopt;
@@ -398,8 +398,8 @@ std::optional<Endpoint> TypeContext::localTensor(uint32_t Predicate) const {
   return std::nullopt;
 }
 
-/// Records a predicate on which replicas may disagree for the node at hand,
-/// which runs under many predicates. Looks at the predicates of its inputs.
+/// The node at hand runs under many predicates. Records one on which replicas
+/// may disagree, found at the inputs of the node.
 void TypeContext::noteMany() {
   LocalOfMany.erase(N);
   for (Endpoint E : G.inputs(N)) {

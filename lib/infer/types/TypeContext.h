@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The view that a type rule has of its node: the node, the types of its
+// The interface between a type rule and its node: the node, the types of its
 // operands, its demands, and the types of its results. A rule that cannot use
-// an operand as it is demands a reduction, a gather or a scale. It then infers
-// the results as if the demand were met.
+// an operand as it is demands a reduction, a gather or a scale. The rule then
+// infers the results as if the demand were met.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@
 namespace graft {
 
 namespace types {
-/// The rule of ops without a rule of their own. If no operand is Sharded or
+/// The default rule, for ops without an entry. If no operand is Sharded or
 /// Varying, it demands global operands and the results are global values.
 /// Otherwise the results are Varying.
 void none(TypeContext &C);
@@ -67,21 +67,21 @@ public:
   ReplicationType operand(unsigned I) const {
     return I == 0 && Supposed ? *Supposed : given(I);
   }
-  /// Returns the type like operand(), but local sizes count as numbers.
+  /// Like operand(), but types local sizes as numbers to compute with.
   ReplicationType number(unsigned I);
-  /// Returns the type like number(), for arithmetic: a Partial is a sum.
+  /// Like number(), but asks for a reduction of a Partial other than a sum.
   ReplicationType numeric(unsigned I);
-  /// Asks for operand \p I with k = 0 and not Partial, for non-linear ops.
+  /// Asks for operand \p I with k = 0 and not Partial, as non-linear ops need.
   ReplicationType plain(unsigned I);
   /// Asks for operand \p I as Replicated with k = 0.
   ReplicationType whole(unsigned I);
   /// Asks for a reduction of operand \p I if it is Partial.
   ReplicationType reduced(unsigned I);
-  /// Asks for the rows of all replicas of operand \p I, which has type \p Is.
+  /// Asks for a gather of operand \p I, which has type \p Is.
   ReplicationType gathered(unsigned I, ReplicationType Is);
-  /// Asks for operand \p I, which has type \p Is, with scale exponent \p ToK.
+  /// Asks for a scale of operand \p I, of type \p Is, to the exponent \p ToK.
   ReplicationType scaled(unsigned I, ReplicationType Is, int ToK);
-  /// Returns what \p Infer returns if operand 0 has type \p First.
+  /// Calls \p Infer as if operand 0 had type \p First, and returns its result.
   template <typename Fn> auto suppose(ReplicationType First, Fn Infer) {
     Supposed = First;
     auto Result = Infer(*this);
@@ -94,7 +94,7 @@ public:
   ReplicationType result(unsigned Port) const {
     return Types.natural(out(Port));
   }
-  /// Gives output \p Port its type; \p Mark is the kind of its local indices.
+  /// Sets the type of output \p Port. \p Mark is the kind of its local indices.
   void set(unsigned Port, ReplicationType Type,
            LocalIndices Mark = LocalIndices::None) {
     if (Port >= numResults())
@@ -167,10 +167,10 @@ public:
   /// Returns the number of blocks of rows behind axes of sizes \p Before, or
   /// nothing if it is unknown or very large.
   std::optional<int64_t> blocksOf(llvm::ArrayRef<DimId> Before) const;
-  /// Returns the row order after a reshape that merges the axis of rows with
-  /// the axes of sizes \p Before in front of it, such as [steps, rows] to
-  /// [steps * rows]. Before the reshape, a replica has \p Each rows in order
-  /// \p Order. Returns nothing if the new order is unknown.
+  /// Returns the row order after a reshape that merges the batch axis with the
+  /// axes before it, which have the sizes \p Before. Example: [steps, rows] to
+  /// [steps * rows]. Before the reshape, a replica has \p Each rows in order \p
+  /// Order. Returns nothing if the new order is unknown.
   std::optional<uint32_t> orderBehind(llvm::ArrayRef<DimId> Before,
                                       const Sym &Each, uint32_t Order);
   /// Returns the op that sends rows to parts and determines the row count of
@@ -179,8 +179,8 @@ public:
 
   // Control flow.
 
-  /// Returns the predicate that \p Node runs under and on which replicas may
-  /// disagree, if any. (A Partial one is reduced for the Switch.)
+  /// Returns a predicate of \p Node, if any, on which replicas may disagree. (A
+  /// Partial predicate is reduced for the Switch.)
   std::optional<Endpoint> localPredicate(NodeId Node) const;
   /// Returns true if \p Node is a Switch, or runs under a predicate on which
   /// replicas may disagree.
@@ -193,7 +193,7 @@ public:
   /// Returns true if \p Node has a type. Otherwise it waits for the type of a
   /// loop variable or array.
   bool isDefined(NodeId Node) const { return Defined[Node]; }
-  /// Returns the tensor array or stack whose handle operand 0 is, or NoNode.
+  /// Returns the tensor array or stack of the handle in operand 0, or NoNode.
   NodeId handle() const;
   /// Returns the TensorArrayV3 that made the array, or for a gradient array the
   /// TensorArrayV3 of the original array.
@@ -204,7 +204,7 @@ public:
   /// Records that a value of type \p Element is written to \p Handle.
   void hold(NodeId Handle, ReplicationType Element);
   /// Marks \p Node for another visit, because it depends on the node at hand
-  /// without an edge. The first round visits \p Node anyway.
+  /// although no edge connects them. The first round visits \p Node anyway.
   void wake(NodeId Node) {
     if (!FirstRound)
       Due[Node] = true;
@@ -222,8 +222,8 @@ protected:
       return mergedOperand(input(I), Type);
     return Type.Whole ? ofWhole(input(I), Type) : Type;
   }
-  /// Returns false if result \p Port is known to lack the axis along which
-  /// \p Type has rows.
+  /// Returns false if result \p Port is known to have no such axis as the batch
+  /// axis of \p Type.
   bool hasAxisOf(unsigned Port, const ReplicationType &Type) const {
     if (!Type.isSharded() && Type.Axis == 0)
       return true;
@@ -252,8 +252,8 @@ protected:
   bool multipliesZeros() const;
   Endpoint hoist(Endpoint E) const;
   Endpoint whereJoined(Endpoint E) const;
-  /// Makes the results of the node at hand Varying, since operand \p I would
-  /// need a collective inside a loop.
+  /// Makes the results of the node at hand Varying, because its operand \p I
+  /// needs a collective and is inside a loop.
   void refuseInside(unsigned I, const llvm::Twine &Why) {
     varying(Why);
     Refused = I;

@@ -4,10 +4,10 @@
 //
 // The rounds of type inference, and the inference of a node before its rule.
 //
-// A node under a predicate that is equal on all replicas runs on all replicas
-// or on none. The same holds for a reduction in a branch. Under any other
-// predicate, no value has a relation to the global value. Even a constant has
-// none, because the node may not run in the single-device step.
+// If a predicate is equal on all replicas, a node under it runs on all replicas
+// or on none. So a branch may contain a reduction. Under any other predicate,
+// no value is related to the global value. This holds even for a constant,
+// because the node may not run in the single-device step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -177,9 +177,9 @@ void TypeInference::visit(NodeId Node) {
 }
 
 /// Marks the nodes that run under many predicates, because the type of a
-/// predicate changed, which may be one of the many. A sweep marks them once. In
-/// a graph with loops, the next sweep marks them again if there was a second
-/// change.
+/// predicate changed and any of these nodes may run under it. A sweep marks
+/// them once. In a graph with loops, the next sweep marks them again after a
+/// second change.
 void TypeInference::wakeMany() {
   ManyAgain |= ManyDue && Loops;
   if (std::exchange(ManyDue, true))
@@ -188,8 +188,8 @@ void TypeInference::wakeMany() {
     Due[Member] = true;
 }
 
-/// Returns true if all operands are global values without any mark. Most
-/// operands of optimizers, initializers and savers are.
+/// Returns true if all operands are global values without any mark, as for most
+/// optimizers, initializers and savers.
 bool TypeInference::readsPlain() const {
   for (Endpoint E : G.dataInputs(N))
     if (!T.natural(E).isPlain())
@@ -325,13 +325,13 @@ void TypeInference::infer() {
     Op.type(*this);
 }
 
-/// Infers shape arithmetic: the local value is used unchanged as a size.
-/// Returns false if no result has known elements. Also returns false if the
-/// analysis of sizes only assumes that the integer is a size of the
-/// single-device step. The rule must confirm that.
+/// Infers the types of shape arithmetic from the elements that the analysis of
+/// sizes found. Returns false if no result has known elements. Also returns
+/// false if that analysis only assumes that the integer is a size of the
+/// single-device step: then the rule must confirm it.
 bool TypeInference::inferSizes() {
-  // The numbers of scaled sizes show only that of the global sizes, not that
-  // the scale is right for each element.
+  // The known elements of scaled sizes are those of the global sizes. They do
+  // not show that each element has the right scale.
   if (node().Kind == Inserted::Scale)
     return false;
   auto HasValue = [&](unsigned Port) { return D.value(out(Port)).has_value(); };
@@ -368,8 +368,8 @@ void TypeInference::inferLocally(Endpoint Predicate) {
   setAll(varying("runs under a predicate that replicas may disagree on"));
 }
 
-/// Asks for a gather of operands of an unreplicated node that have joined rows,
-/// to restore the order of the global value.
+/// Asks for a gather of each operand of an unreplicated node that has joined
+/// rows, to restore the order of the global value.
 void TypeInference::askForRows() {
   for (unsigned I = 0; I < numData(); ++I)
     if (ReplicationType Read = T.natural(input(I)); Read.isJoined())
@@ -404,7 +404,7 @@ bool TypeInference::mixesRows() const {
   return false;
 }
 
-/// Returns the text of a message about a kernel that is wrong on zero rows.
+/// Returns the message text for a kernel that fails or is wrong on zero rows.
 static StringRef faultOf(NoRows What) {
   return What == NoRows::Fails       ? "fails"
          : What == NoRows::Unwritten ? "leaves its result uninitialized"
@@ -497,9 +497,8 @@ void TypeInference::inferOrdered() {
   }
 }
 
-/// Adds the nodes that produce row numbers that a direct or indirect user
-/// cannot use. Also adds nodes whose row numbers have no user, since these are
-/// results.
+/// Adds each node whose row numbers some direct or indirect user cannot use.
+/// Row numbers without a user are a result, so their node is added, too.
 void TypeInference::findUnusable(std::vector<NodeId> &Found) {
   std::vector<bool> Has(G.size());
   auto Add = [&](NodeId Node) {
@@ -511,7 +510,7 @@ void TypeInference::findUnusable(std::vector<NodeId> &Found) {
     if ((X.countsRows() && is(X.Cause, trait::FindsRows)) || X.isDistinct())
       Add(X.Cause);
   };
-  // Row numbers that are sent to parts as well are right only on their replica.
+  // If row numbers are sent to parts, they are right only on their replica.
   std::vector<bool> SendsNumbers(G.size());
   for (NodeId Node : Order)
     if (NodeId By = is(Node, trait::SendsRows) ? partedBy({Node, 0}) : NoNode;
@@ -527,8 +526,8 @@ void TypeInference::findUnusable(std::vector<NodeId> &Found) {
     });
     if (Gives && !G.hasUses(Node))
       Ask(Results.front());
-    // A node with another unrelated operand may be able to use the row numbers
-    // once that operand is related.
+    // If another operand is unrelated, the node may still be able to use the
+    // row numbers after that operand is kept.
     auto IsOther = [&](Endpoint E) { return T.type(E).isUnrelated(); };
     if (G.node(Node).Count == Copies::Once || T.Vars.isUpdate(G, Node) ||
         (!Gives && !Uses && none_of(G.dataInputs(Node), IsOther)))
@@ -536,7 +535,8 @@ void TypeInference::findUnusable(std::vector<NodeId> &Found) {
         // The users of gathered distinct values read the gather.
         if (!T.type(E).isDistinct() || !combinesReplicas(G, Node) || !Uses)
           Ask(T.type(E));
-    // In a gather of row counts and rows, only the last node has a type.
+    // In a gather by row counts (LengthGather.h), only the last node has a
+    // type.
     if (!Gives && !Uses && !isLengthGatherOp(G, Node))
       for (Endpoint E : G.dataInputs(Node))
         if (NodeId By = T.type(E).isSharded() ? partedBy(E) : NoNode;

@@ -24,14 +24,15 @@ public:
   void mark(NodeId Node) { Due[Node] = true; }
   void markUsers(NodeId Node);
   void wakeMany();
-  /// Discards the types of loops to infer them anew, since the types of initial
-  /// values changed.
+  /// Discards the types of loops. They are inferred again, since the types of
+  /// initial values changed.
   void restartLoops();
   /// Marks all nodes as defined.
   void settle() { Defined.assign(Defined.size(), true); }
 
-  /// At a fixpoint: makes the nodes that no rule relates unreplicated, and the
-  /// operands that these need. Returns false if there are none (KeptNodes.cpp).
+  /// At a fixpoint: makes unreplicated each node whose value no rule relates to
+  /// the global value, and the operands that it needs. Returns false if there
+  /// is no such node (KeptNodes.cpp).
   bool keepUnrelated(const KeepOptions &Options);
   TypeAnalysis::KeptNodes takeKept();
 
@@ -82,8 +83,8 @@ private:
   bool holdsSizes(unsigned Port) const;
   void inferKept();
 
-  /// The number of times that a type can rise: five steps from no type to
-  /// Varying, three bits of assumptions, the order, and the symbolic parts.
+  /// The maximum number of times that a type can rise: five steps from no type
+  /// to Varying, three bits of assumptions, the order, and the symbolic parts.
   static constexpr uint64_t TypeHeight = 12;
 
   llvm::ArrayRef<NodeId> Order;
@@ -95,7 +96,7 @@ private:
   std::vector<bool> Spared; ///< By node: the user accepts its value.
   /// By node: only updates of sync-on-read variables use its value.
   std::vector<bool> OfMetrics;
-  /// By array or stack: an unrelated value is written to it. For lookups only.
+  /// By array or stack: an unrelated value is written to it. Never iterated.
   llvm::DenseMap<NodeId, bool> TakesUnrelated;
   TypeAnalysis::KeptNodes Found;
   bool GivesRows = false; ///< Set if a kept node has claimsRows().

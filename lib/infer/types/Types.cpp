@@ -83,7 +83,7 @@ TypeAnalysis::TypeAnalysis(const Graph &G, ArrayRef<NodeId> Order,
         Rules.mark(A.Source.Node);
     }
   }
-  // A later demand may make an earlier reduction, further down, unnecessary.
+  // A later demand further up may make an earlier reduction unnecessary.
   for (Demand &D : Reductions) {
     ReplicationType Type = natural(D.Source);
     if (!Type.isPartial()) {
@@ -211,7 +211,7 @@ std::optional<int> TypeAnalysis::wholeAxis(Endpoint E) const {
     return std::nullopt;
   if (Axis < 0)
     return Axis;
-  // The rows of all replicas cannot be split into equal shares.
+  // A replica cannot get an equal share of such rows.
   DimId Rows = (*Dims.shape(E))[Axis];
   int64_t Number = Table.number(Rows);
   if (Table.isRagged(Rows) ||

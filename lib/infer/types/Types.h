@@ -39,8 +39,7 @@ enum class Combine : uint8_t { Sum, Min, Max, And, Or };
 /// Returns the name that CombineAttr and remarks use, such as "sum".
 llvm::StringRef combineName(Combine Op);
 
-/// The assumptions that a type rests on and the graph does not prove (a bit
-/// mask).
+/// Assumptions of a type that the graph does not prove (a bit mask).
 enum Assumption : uint8_t {
   AssumesLocalBatchNorm = 1, ///< Statistics are those of one replica's rows.
   AssumesRandomDraw = 2,     ///< Equal in distribution, not in value.
@@ -48,12 +47,12 @@ enum Assumption : uint8_t {
 };
 
 /// A mark of Varying values: indices that are right only within the shard of a
-/// replica, and values that belong to the indices. An op drops the mark unless
-/// it moves or uses them.
+/// replica, and values that belong to such indices. An op drops the mark unless
+/// it moves or uses the indices or values.
 enum class LocalIndices : uint8_t {
   None,
-  /// Row numbers, counted from the replica's first row. With the global number
-  /// of this row added, and concatenated along Axis, they are the global value.
+  /// Row numbers, counted from the replica's first row. To get the global
+  /// value, add the global number of that row and concatenate along Axis.
   RowNumbers,
   RowIndices, ///< Tuples along the last axis that begin with a row number.
   IndexRows,  ///< RowIndices transposed: tuples along the first axis.
@@ -66,10 +65,10 @@ enum class LocalIndices : uint8_t {
   // (lib/program/forms/EntrySlice.h).
   EntryIndices, ///< Indices whose rows count from the replica's first row.
   EntryRows,    ///< The row numbers alone, from the replica's first row.
-  EntryValues,  ///< A row for each entry along axis 0, a function of the entry.
+  EntryValues,  ///< Axis 0 has a row for each entry, computed from it.
   // A sparse matrix with the rows of the replica (accidental hits): the row
-  // numbers of its elements, other values of each element, and pairs of row and
-  // column. Tensors with the same Cause belong to one matrix, and list its
+  // number of each element, another value of each element, or its pair of row
+  // and column. Tensors with the same Cause describe one matrix and list its
   // elements in the same order.
   HitRows,
   HitValues,
@@ -79,8 +78,7 @@ enum class LocalIndices : uint8_t {
   // DistinctNumbers: each row along Axis is the index of its distinct value.
   // DistinctSums: each row, one for each distinct value, is a term of a sum
   // over the replicas.
-  // The kinds with All have the rows of all replicas, one replica after the
-  // other.
+  // The kinds with All: the same tensors of all replicas, concatenated.
   Distinct,
   DistinctNumbers,
   DistinctSums,
@@ -137,8 +135,8 @@ struct ReplicationType {
   }
 
   /// Returns true if these zeros have the local shape of a value of type \p X.
-  /// Zeros fit every layout, but zeros for the rows of one replica are fewer
-  /// than zeros for all rows.
+  /// Zeros fit every layout, but a shard of zeros has fewer rows than zeros for
+  /// all rows.
   bool hasSizeOf(const ReplicationType &X) const {
     return isNothing() || X.isNothing() ||
            (isSharded() ? X.isSharded() && X.Axis == Axis : !X.isSharded());
@@ -243,7 +241,7 @@ struct Demand {
   NodeId Because = NoNode; ///< The node whose rule asked.
 };
 
-/// The options for unreplicated nodes.
+/// Options of the choice of unreplicated nodes.
 struct KeepOptions {
   llvm::ArrayRef<NodeId> Fetched; ///< Nodes whose value is fetched.
   llvm::ArrayRef<NodeId> Fed;     ///< Unreplicated so that users can feed them.
@@ -254,9 +252,9 @@ struct KeepOptions {
 
 class TypeAnalysis {
 public:
-  /// Infers all types of \p G, as if all demands were met. Collects demands to
-  /// a fixpoint. \p Order is topologicalOrder(G). With \p KeepOnce, nodes whose
-  /// value no rule relates become unreplicated and read the rows of all
+  /// Infers all types of \p G as if all demands were met, and collects demands,
+  /// up to a fixpoint. \p Order is topologicalOrder(G). With \p KeepOnce, nodes
+  /// whose value no rule relates become unreplicated and read the rows of all
   /// replicas.
   TypeAnalysis(const Graph &G, llvm::ArrayRef<NodeId> Order,
                const DimAnalysis &Dims, const VariableIndex &Vars,
@@ -266,14 +264,14 @@ public:
   /// to the global value.
   struct KeptNodes {
     std::vector<NodeId> Nodes; ///< In node order.
-    /// Those of Nodes whose value no rule relates, and the reason.
+    /// The nodes of Nodes whose value no rule relates, each with the reason.
     std::vector<std::pair<NodeId, std::string>> Causes;
-    /// Nodes that would have to be unreplicated but cannot be, and the reason.
+    /// Nodes that should be unreplicated but cannot be, each with the reason.
     std::vector<std::pair<NodeId, std::string>> Refused;
   };
   const KeptNodes &kept() const { return Kept; }
 
-  /// Returns the type of a tensor, as if the demanded reductions were met.
+  /// Returns the type of a tensor after all demanded reductions.
   ReplicationType type(Endpoint E) const {
     ReplicationType Type = natural(E);
     return Type.isPartial() && Reduced[Dims.outputIndex(E)] ? reducedType(Type)
@@ -292,34 +290,34 @@ public:
     return Type.isJoined() || Type.Symbolic ? numberOf(E, Type) : Type;
   }
 
-  /// Returns the k of each element of \p E, whose integers are computed from
-  /// local sizes. The global element is N^k times the local one. Returns
-  /// nothing if a k is unknown.
+  /// Returns the k of each element of \p E, an integer tensor that is computed
+  /// from local sizes. The global element is N^k times the local element.
+  /// Returns nothing if a k is unknown.
   std::optional<llvm::SmallVector<int64_t, 4>> sizePowers(Endpoint E) const;
 
   /// Returns the axis along which a replica reads its shard of \p E, which is
-  /// Whole; -1 if each replica reads the whole tensor. Returns nothing if the
-  /// axis is not known, if there are several, or if \p E holds sizes.
+  /// Whole. Returns -1 if each replica reads the whole tensor. Returns nothing
+  /// if the axis is not known, if there are several, or if \p E holds sizes.
   std::optional<int> wholeAxis(Endpoint E) const;
 
-  /// Returns the number of equal blocks of rows in \p E on every replica, each
-  /// block in the order of the global value. Returns 0 for any other value, and
-  /// for too many blocks to join.
+  /// Returns the number of blocks if \p E consists, on every replica, of
+  /// equally long blocks of rows in the order of the global value. Returns 0
+  /// otherwise, and for too many blocks to join.
   unsigned blocks(Endpoint E) const;
 
   /// Returns the demands, sorted by kind and then by node. A finished program
   /// has none.
   const std::vector<Demand> &demands() const { return Demands; }
 
-  /// Infers the types of new nodes and drops the demands, which are met now.
+  /// Infers the types of new nodes, which meet the demands. Drops the demands.
   /// \p Order is the new topological order.
   void extend(llvm::ArrayRef<NodeId> Order);
 
   /// Returns the reason for a Varying result of \p N whose origin is \p N.
   std::string reason(NodeId N) const;
 
-  /// Returns the inputs of updates whose value is not proved: (node, input), in
-  /// node order.
+  /// Returns the inputs of updates with values that are not proved, as (node,
+  /// input), in node order.
   const std::vector<std::pair<NodeId, unsigned>> &unprovedWrites() const {
     return Unproved;
   }
@@ -338,10 +336,11 @@ public:
     return anyStates() && (stateOf(N) || (I < Vars.update(G, N).NumVars &&
                                           stateOf(G.input(N, I))));
   }
-  /// Returns true if a variable has a non-default policy.
+  /// Returns true if some variable has a non-default policy.
   bool anyStates() const { return !States.empty(); }
   /// Returns true if \p N reads a variable whose copies are not aggregated. A
-  /// run outside of the step must not read \p N, since it would get copy 0.
+  /// run outside of the step must not read \p N, because it would get only the
+  /// value of copy 0.
   bool readsUnaggregated(NodeId N) const {
     const VariableState *S = anyStates() ? stateOf(N) : nullptr;
     return S && S->OnRead && S->How == Aggregation::None &&
@@ -354,20 +353,19 @@ public:
   }
 
   /// Returns the unreplicated ops with an effect that run under a predicate on
-  /// which replicas may disagree, and whose operands do not show this: (node,
-  /// predicate), in node order.
+  /// which replicas may disagree, if their operands do not show this. Each is a
+  /// pair (node, predicate). The pairs are in node order.
   const std::vector<std::pair<NodeId, Endpoint>> &localEffects() const {
     return LocalEffects;
   }
 
-  /// Returns the operands (node, input) that would need a collective inside a
-  /// loop, where none is possible.
+  /// Returns the operands, as (node, input), that need a collective inside a
+  /// loop, where a collective is impossible.
   const std::vector<std::pair<NodeId, unsigned>> &refusedInside() const {
     return RefusedInside;
   }
 
-  /// Returns the predicate that \p N runs under and on which replicas may
-  /// disagree, if any.
+  /// Returns a predicate of \p N, if any, on which replicas may disagree.
   std::optional<Endpoint> localPredicate(NodeId N) const {
     auto It = LocalPredicates.find(N);
     return It == LocalPredicates.end() ? std::nullopt
@@ -379,15 +377,15 @@ public:
   /// among the rows of all replicas. Each node is listed once.
   const std::vector<NodeId> &unusableNumbers() const { return Unusable; }
 
-  /// Returns the nodes whose integer was assumed to be a size of the
-  /// single-device step (DimAnalysis::shared) but differs on replicas. In node
-  /// order.
+  /// Returns, in node order, the nodes whose integer was assumed to be a size
+  /// of the single-device step (DimAnalysis::shared) but differs between
+  /// replicas.
   std::vector<NodeId> differing() const;
 
   /// One part of a concatenation order: the order of its rows and their number.
   /// The number is Rows, or Size if only its size variable is known. A list
-  /// with a single part has another meaning: from rows in order Order, a Where
-  /// selects Rows rows. If Size is set as well, the list means Size blocks of
+  /// with a single part has another meaning: a Where selects Rows rows from
+  /// rows in order Order. A single part that also has Size means Size blocks of
   /// Rows rows each.
   struct OrderedPart {
     uint32_t Order;
@@ -409,8 +407,8 @@ private:
   friend class TypeInference;
   /// Implements number() for a type that is Symbolic or joined.
   ReplicationType numberOf(Endpoint E, ReplicationType Type) const;
-  /// Returns the axis along which each replica has a shard of \p E. -1: there
-  /// is none. -2: the axis is not known, or there are several.
+  /// Returns the axis along which each replica has a shard of \p E. Returns -1
+  /// if there is none, and -2 if the axis is not known or there are several.
   int localAxis(Endpoint E) const;
   static ReplicationType reducedType(ReplicationType Type) {
     ReplicationType Result = ReplicationType::replicated();

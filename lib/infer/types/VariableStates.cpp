@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The copies of a variable together have a type, the state of the variable. A
-// value that is written must have that type. A value that is read has it.
+// written value must have that type. A read value has that type.
 //
 //   mirrored, replicated               Replicated
 //   sync-on-read sum                   Partial(sum)
@@ -11,11 +11,12 @@
 //   sync-on-read only-first-replica    Replicated
 //   sync-on-read none                  Varying: copies are not combined
 //
-// So a sum over the rows of a replica is added to a sync-on-read sum as it is.
-// Replicas exchange nothing until the variable is read outside of the step. A
-// Replicated value, such as a restored one, is divided among the copies of a
-// sum. A value of another scale is multiplied by a power of N. The initial
-// value is not scaled: every copy gets it, which is right only for zeros.
+// Example: each replica adds the sum over its rows to its copy of a
+// sync-on-read sum. Replicas exchange nothing until the variable is read
+// outside of the step. A Replicated value, such as a restored one, is divided
+// among the copies of a sum. A value of another scale is multiplied by a power
+// of N. The initial value is not scaled: every copy gets it, which is right
+// only for zeros.
 //
 // If each replica writes its own value to a mirrored variable, because a policy
 // asked for it, the copies differ: the state is Varying from then on.
@@ -73,7 +74,7 @@ bool TypeInference::usesState() {
       writeState(*S, U);
       return true;
     }
-    // The update needs the global value in each copy of a slot.
+    // The update needs slots that have the global value in each copy.
     bool Any = false;
     for (unsigned I = 1; I < U.NumVars && I < numData(); ++I)
       if (const TypeAnalysis::VariableState *Slot = stateOf(input(I));
@@ -95,7 +96,7 @@ bool TypeInference::usesState() {
       setAll(S->Type);
       return true;
     }
-    // All copies have one value, or the node does not read it.
+    // All copies are equal, or the node does not read the value.
     if (S->Type.isPlain() || is(trait::AsksVariable))
       continue;
     setAll(varying("uses in place a variable whose copies are partial or "

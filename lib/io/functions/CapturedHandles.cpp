@@ -64,7 +64,7 @@ struct Kind {
   std::optional<TensorShapeProto> Shape;
 };
 
-/// The types and shapes of variables, as found at the ops and functions that
+/// The types and shapes of variables, inferred from the ops and functions that
 /// take their handles.
 class Uses {
 public:

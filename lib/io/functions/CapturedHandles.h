@@ -20,7 +20,7 @@ namespace graft {
 
 /// Returns the GraphDef \p Bytes with variables in the place of placeholders. A
 /// rule of \p Rules is `PLACEHOLDER=VARIABLE`, or `PLACEHOLDER=VARIABLE[4,3]`
-/// if the graph does not have the shape. VARIABLE is the name and shared_name.
+/// if the graph does not state the shape. VARIABLE is the name and shared_name.
 /// Two placeholders may be handles of the same variable.
 llvm::Expected<std::string> captureVariables(llvm::StringRef Bytes,
                                              llvm::ArrayRef<std::string> Rules);

@@ -40,7 +40,7 @@ struct InputText {
 class FreeNames {
 public:
   void take(StringRef Name) { Taken.insert(Name); }
-  /// Returns \p Wanted or the first free name with a suffix, and takes it.
+  /// Returns \p Wanted or the first free name with a suffix, and reserves it.
   std::string pick(StringRef Wanted) {
     std::string Name = Wanted.str();
     for (unsigned I = 1; !Taken.insert(Name).second; ++I)
@@ -164,7 +164,7 @@ Error GraphMaker::addNode(const NodeDef &Node) {
   for (std::string &Input : *New.mutable_input())
     if (Error E = inputText(Input).moveInto(Input))
       return E;
-  // The body may colocate a node with an argument.
+  // The body may colocate a node with an argument, whose node has another name.
   if (auto It = New.mutable_attr()->find("_class");
       It != New.mutable_attr()->end()) {
     auto *List = It->second.mutable_list()->mutable_s();
@@ -202,8 +202,8 @@ Error GraphMaker::addResults() {
   for (const std::string &Name : Def.signature().control_output())
     if (auto It = Def.control_ret().find(Name); It != Def.control_ret().end())
       Effects.push_back(It->second);
-  // Old functions do not list the nodes that must run. Then all nodes with
-  // effects must run.
+  // Old functions do not list the nodes that must run. All nodes with effects
+  // must run then.
   if (Effects.empty())
     for (const NodeDef &Node : Def.node_def())
       if (const graft::OpDef *Op = findOp(Node.op()); !Op || Op->isStateful())
@@ -324,7 +324,7 @@ std::string BodyMaker::outputOf(const NodeDef &Node, unsigned Port) const {
   };
   if (const graft::OpDef *Op = findOp(Node.op())) {
     for (const ArgDef &Output : Op->outputs()) {
-      // The first port of this output and the number of its tensors.
+      // Finds the first port of this output and the number of its tensors.
       auto First = Library.portOf(Node.op(), Attrs, Output.Name, 0);
       if (First && *First <= Port &&
           Library.portOf(Node.op(), Attrs, Output.Name, Port - *First))

@@ -13,8 +13,9 @@
 //     }                                        result_0 = Identity(y)
 //                                              effects = NoOp(^r)
 //
-// The conversion back drops unneeded nodes. A node that takes the handle of an
-// argument has no device: TensorFlow places it on the variable's device.
+// The conversion back drops unneeded nodes. A node that takes an argument as a
+// handle has no device, because TensorFlow places the node on the device of the
+// variable.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +43,8 @@ struct CapturedVariable {
 /// The values that TensorFlow adds to the arguments of each call: variables,
 /// tables, tensors.
 struct Captures {
-  /// By argument; without a name or type if the argument is no variable.
+  /// By argument. The entry of an argument that is no variable has no name and
+  /// no type.
   std::vector<CapturedVariable> Variables;
   /// The first argument that the caller does not pass.
   unsigned First = 0;

@@ -119,7 +119,7 @@ void Finder::addFunction(StringRef Name, const std::string &Path,
     return;
   bool IsInner = !IsOuter && !Library.hasEffects(*Def);
   Captures Captured = capturesOf(*Def);
-  // Follows functions that only call another function, each once.
+  // Enters functions that only call another function, each at most once.
   StringSet<> Entered;
   while (const NodeDef *Call = onlyCall(*Def, Library)) {
     const FunctionDef *Inner = Library.find(Call->attr().at("f").func().name());
@@ -136,7 +136,7 @@ void Finder::addFunction(StringRef Name, const std::string &Path,
       unsigned From = ArgumentOf.lookup(StringRef(Input).split(':').first);
       if (From < Captured.Variables.size())
         Its.Variables[I] = Captured.Variables[From];
-      // Bound arguments are last, but their order may differ in the call.
+      // Bound arguments come last, but the call may pass them in another order.
       if (From >= Captured.First && I < Its.First)
         Its.First = static_cast<unsigned>(I);
       if (From < Captured.First)
@@ -171,7 +171,7 @@ void Finder::addObject(int Id, const std::string &Path, unsigned Depth) {
   if (Object.has_bare_concrete_function())
     addFunction(Object.bare_concrete_function().concrete_function_name(), Path,
                 Path, IsOuter);
-  // A user does not call the functions that create and fill a table.
+  // Users do not call the functions that create and fill a table.
   if (Object.has_function() || Object.has_resource())
     return;
   bool IsMap = Object.has_user_object() &&

@@ -34,11 +34,11 @@ struct SavedFunction {
 };
 
 struct SavedFunctions {
-  /// Functions of the loaded object and its signatures, and functions of other
-  /// objects that have effects; each body once.
+  /// Functions of the loaded object, its signatures, and functions of other
+  /// objects with effects. Each body is listed once.
   std::vector<SavedFunction> Called;
-  /// The paths of functions of other objects without effects (the layers of a
-  /// model).
+  /// The paths of the functions without effects of other objects, such as the
+  /// layers of a model.
   std::vector<std::string> Inner;
 };
 

@@ -241,8 +241,8 @@ bool FunctionLibrary::opHasEffects(const tensorflow::NodeDef &Node,
          !isVariableOp(Def->Name);
 }
 
-/// Walks from functions whose ops have effects to their callers, without
-/// recursion: calls may nest deeply.
+/// Walks from functions whose ops have effects to their callers. Uses no
+/// recursion, because calls may nest deeply.
 void FunctionLibrary::findEffects() {
   StringMap<std::vector<StringRef>> Callers;
   std::vector<StringRef> Work;

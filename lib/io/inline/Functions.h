@@ -94,8 +94,8 @@ private:
   llvm::StringSet<> Effects; ///< The functions with effects.
 };
 
-/// Returns true if a node with op \p Op may run functions that its attributes
-/// or its op name.
+/// Returns true if a node with op \p Op may run functions, which its attributes
+/// or the op itself name.
 bool mayRunFunctions(llvm::StringRef Op);
 
 /// Calls \p F with the op and the device of each node of a body, without

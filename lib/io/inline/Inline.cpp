@@ -113,7 +113,7 @@ bool Inliner::isInside(StringRef Function, uint32_t Chain) const {
 
 std::string Inliner::obstacle(NodeId N, CallKind Kind, uint32_t Chain,
                               ArrayRef<FunctionRef> Functions) const {
-  // Each branch is nested in the branch before.
+  // Each branch of a Case is nested in the branch before it.
   constexpr size_t MaxBranches = 1000;
   if (Functions.empty())
     return "it names no function";
@@ -219,7 +219,7 @@ NodeId Inliner::add(StringRef Prefix, StringRef Name, StringRef Op,
   AttrRun Run;
   for (const auto &[Key, Value] : Attrs)
     Run.raw(Key, serialize(Value));
-  // The approximate memory of a node, without its name and attributes.
+  // The approximate size of a node in memory, without name and attributes.
   constexpr uint64_t Each = 64;
   Made += Each + Prefix.size() + Name.size() + Run.str().size() +
           sizeof(Endpoint) * Inputs.size();
@@ -241,8 +241,8 @@ Inliner::Ends Inliner::controls(NodeId N) const {
 }
 
 /// Returns a control input, in the frame of the call \p N, that is dead if the
-/// call is dead. Nodes of the body without inputs wait for this control input.
-/// Returns none if no node of the graph can be dead.
+/// call is dead. Nodes of the body without inputs wait for it. Returns no
+/// control input if no node of the graph can be dead.
 Inliner::Ends Inliner::witness(NodeId N) {
   Ends Result = controls(N);
   if (!Result.empty() || G.node(N).NumData == 0)
@@ -319,7 +319,8 @@ static unsigned declaredType(const FunctionRef &F,
 }
 
 /// Returns the type of \p E, or DT_INVALID if neither the op table nor the
-/// library has it. The library has the types of calls not inlined yet.
+/// library defines it. The library defines the types of calls that are not
+/// inlined yet.
 unsigned Inliner::typeOf(Endpoint E) const {
   if (G.opDef(E.Node))
     return G.outputType(E.Node, E.Port);
@@ -413,7 +414,7 @@ Inliner::Body Inliner::instantiate(const FunctionRef &F,
     if (isExhausted())
       return exhausted(F, At.Chain, At.After);
     AttrMap Its = FunctionLibrary::attrsOf(Node, F.Attrs);
-    // Names of the body have no meaning outside.
+    // Names of nodes of the body have no meaning in the graph.
     if (auto It = Its.find("_class"); It != Its.end()) {
       auto *List = It->second.mutable_list()->mutable_s();
       for (int I = List->size(); I-- > 0;) {
@@ -429,8 +430,8 @@ Inliner::Body Inliner::instantiate(const FunctionRef &F,
     // Each call has its own frame.
     if (auto It = Its.find("frame_name"); It != Its.end())
       It->second.set_s(Prefix + "/" + It->second.s());
-    // The attribute output_shapes contains the global batch size. Dropping it
-    // loses no check: a conditional of the same function made the value.
+    // The attribute output_shapes contains the global batch size. No check is
+    // lost without it, since a conditional of the same function made the value.
     if (Node.op() == op::OptionalGetValue)
       for (auto &Shape :
            *Its["output_shapes"].mutable_list()->mutable_shape()) {

@@ -19,8 +19,8 @@ namespace graft {
 struct InlineOptions {
   /// Calls whose outputs are named by a user.
   llvm::StringSet<> Kept;
-  /// If set, an output that was made from an inlined graph. Its node with the
-  /// name of a call shows if the call was inlined and if the name was kept.
+  /// Null, or an output that was made from an inlined graph. Its node with the
+  /// name of a call shows if the call was inlined and the name kept.
   const Graph *Like = nullptr;
 };
 

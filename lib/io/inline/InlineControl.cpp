@@ -20,8 +20,8 @@ using namespace llvm;
 
 namespace graft {
 
-/// Adds the branches of the conditional \p N from number \p Level on: predicate
-/// i selects branch i; the last branch runs if none is true.
+/// Adds the branches of the conditional \p N from number \p Level on. Predicate
+/// i selects branch i. The last branch runs if no predicate is true.
 Inliner::Body Inliner::branches(NodeId N, ArrayRef<Endpoint> Predicates,
                                 ArrayRef<FunctionRef> Functions, Ends Args,
                                 const Site &At, unsigned Level) {
@@ -55,7 +55,7 @@ Inliner::Body Inliner::branches(NodeId N, ArrayRef<Endpoint> Predicates,
     Here.push_back({Switch, 1});
     Rest.push_back({Switch, 0});
   }
-  // Only the else side reads the other predicates.
+  // Only the else branch reads the other predicates.
   SmallVector<Endpoint, 4> Later(Predicates.begin(), Predicates.end());
   for (size_t I = Level + 1; I < Later.size(); ++I)
     Later[I] = {Chosen(Later[I], Named("switch_is", I)), 0};
@@ -127,8 +127,8 @@ static std::vector<bool> findInvariants(const tensorflow::FunctionDef &Def) {
   for (const tensorflow::NodeDef &Node : Def.node_def())
     if (Node.op() == op::Identity && Node.input_size() == 1)
       Passes[Node.name()] = StringRef(Node.input(0)).split(':').first;
-  // Finds the begin of a chain of Identities. After a walk each node of the
-  // chain points to the begin or, on a cycle, to no node.
+  // Finds the first node of a chain of Identities. After a walk each node of
+  // the chain points to the first node or, on a cycle, to no node.
   auto FirstOf = [&](StringRef Name) {
     SmallVector<StringRef *, 8> Path;
     for (auto It = Passes.find(Name); It != Passes.end() && !Name.empty();

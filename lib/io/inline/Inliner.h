@@ -93,8 +93,8 @@ private:
   Graph &G;
   const InlineOptions &Options;
   FunctionLibrary Library;
-  /// The bytes of added nodes and their limit. A chain of functions that each
-  /// call the next one twice makes exponentially many nodes.
+  /// The bytes of added nodes, which have a limit. A chain of functions that
+  /// each call the next function twice makes exponentially many nodes.
   uint64_t Made = 0;
   uint64_t Limit;
   std::string LikeScope;  ///< The scope of copies 0 in Options.Like.

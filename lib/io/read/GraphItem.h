@@ -14,8 +14,8 @@
 
 namespace graft {
 
-/// The used parts of a GraphItem: the bytes of its GraphDef, and its pairs by
-/// the names of the gradients.
+/// The used parts of a GraphItem: the bytes of its GraphDef, and its pairs of
+/// gradient and variable, sorted by gradient.
 struct GraphItemParts {
   llvm::StringRef Graph;
   std::vector<NamedGradient> Gradients;
@@ -23,8 +23,8 @@ struct GraphItemParts {
 
 llvm::Expected<GraphItemParts> openGraphItem(llvm::StringRef Bytes);
 
-/// Returns true if \p Body, a message in field 1 of a file, is the `Any` with a
-/// GraphDef of a GraphItem, rather than a node or a MetaInfoDef.
+/// Returns true if \p Body, field 1 of a file, is the `Any` with the GraphDef
+/// of a GraphItem, and not a node or a MetaInfoDef.
 bool looksLikeGraphItem(llvm::StringRef Body);
 
 /// Finds the tensors and variables of \p Gradients in \p G.

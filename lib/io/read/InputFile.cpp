@@ -25,7 +25,7 @@ constexpr StringLiteral Changed = "the file changed while it was read";
 
 struct MappedFile {
   std::string Path;
-  std::string Message; ///< For the handler, which cannot make one.
+  std::string Message; ///< Made early, because the handler cannot allocate.
   const char *Begin;
   const char *End;
   sys::fs::file_status Status; ///< At the time it was opened.
@@ -46,13 +46,15 @@ void endOnLostPage(int Signal, siginfo_t *Info, void *) {
   for (const MappedFile *F = Mapped; F; F = F->Next) {
     if (Lost < F->Begin || Lost >= F->End)
       continue;
-    // Temporary files first: other threads may lose the same pages.
+    // Removes temporary files first, because other threads may lose the same
+    // pages.
     removeTemporaries();
     [[maybe_unused]] ssize_t Ignored =
         ::write(STDERR_FILENO, F->Message.data(), F->Message.size());
     ::_exit(1);
   }
-  // For another cause, the instruction runs again and ends the program.
+  // For any other cause, the instruction runs again and the signal ends the
+  // program.
   std::signal(Signal, SIG_DFL);
 }
 

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A large input is mapped. If another process writes to the file meanwhile, the
-// graph changes under the passes. If it truncates the file, pages disappear. In
-// both cases no output may be written.
+// A large input is mapped. If another process writes to the file, the graph
+// changes under the passes. If another process truncates the file, pages
+// disappear. In both cases no output may be written.
 //
 //===----------------------------------------------------------------------===//
 

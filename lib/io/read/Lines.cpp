@@ -253,7 +253,7 @@ Error readLines(StringRef Lines, StringRef FileName,
   LineReader Reader(Lines, Graph);
   bool Valid = Reader.read();
   Places Of(Lines);
-  // If two nodes have one name, the second one is the error.
+  // If two nodes have one name, an error must name the line of the second.
   for (const auto &[Name, At] : Reader.Nodes)
     Found[Name] = Of.of(At);
   if (Valid)

@@ -124,7 +124,7 @@ Expected<size_t> ModuleReader::chooseMetaGraph(ArrayRef<wire::Field> Found) {
               join(M.MetaGraphTags, "', '") + "'");
 }
 
-/// Enters field 2 of an enclosing message, which occurs once in a MetaGraphDef.
+/// Enters field 2 of an enclosing message. A MetaGraphDef has one such field.
 Error ModuleReader::enter(const char *What) {
   StringRef Outer = M.GraphBytes.front();
   wire::Reader R(Outer);
@@ -173,7 +173,7 @@ Error ModuleReader::loadGraph() {
       return E;
   if (Error E = M.G->parse(M.GraphBytes))
     return locate(std::move(E));
-  // From this size on, pages are released, although some are then read twice.
+  // The size from which pages are released, although some are then read twice.
   constexpr uint64_t Large = 128 << 20;
   uint64_t Bytes = 0;
   for (StringRef Part : M.GraphBytes)
@@ -237,7 +237,7 @@ Expected<InputKind> ModuleReader::sniff() {
   Expected<InputKind> Kind = sniffBinary(Bytes, Options.Kind);
   if (!Shard || (Kind && *Kind != InputKind::GraphDef))
     return Kind;
-  // A shard may have no node that shows its kind.
+  // A shard without nodes does not show its kind.
   consumeError(Kind.takeError());
   if (Error E = openShards(*Shard))
     return E;
@@ -257,7 +257,7 @@ Expected<Module> ModuleReader::read() {
         textToBinary(Bytes, M.FileName, M.Kind, M.Lines);
     if (!Binary)
       return locate(Binary.takeError());
-    // On the heap, because moving a short std::string moves its bytes.
+    // A copy on the heap, because moving a short std::string moves its bytes.
     M.Buffers.front() = MemoryBuffer::getMemBufferCopy(*Binary, M.FileName);
   }
   for (const std::unique_ptr<MemoryBuffer> &Buffer : M.Buffers)

@@ -17,8 +17,8 @@ struct ReadOptions {
   InputKind Kind = InputKind::Auto;
   enum class Encoding : uint8_t { Auto, Binary, Text };
   Encoding Form = Encoding::Auto;
-  /// Selects a MetaGraphDef of a SavedModel: the one with exactly these tags,
-  /// or number MetaGraph if there are no tags.
+  /// Selects the MetaGraphDef of a SavedModel with exactly these tags. Without
+  /// tags, MetaGraph selects it by number.
   std::vector<std::string> Tags = {};
   size_t MetaGraph = 0;
 };

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A GraphDef that is too large for one file is written as several, each with
-// some of its fields: `model-00000-of-00003.pb` to `model-00002-of-00003.pb`.
-// In protobuf's wire format the bytes of all shards, one after the other, are
-// the whole message.
+// A GraphDef that is too large for one file is written to several files, each
+// with some of its fields: `model-00000-of-00003.pb` to
+// `model-00002-of-00003.pb`. In protobuf's wire format the bytes of all shards,
+// one after the other, are the whole message.
 //
 //===----------------------------------------------------------------------===//
 

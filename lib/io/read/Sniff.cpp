@@ -22,8 +22,8 @@ namespace graft {
 namespace {
 
 /// Returns true if \p Body can be a NodeDef: it has a name and an op name. In a
-/// MetaGraphDef the same field is a MetaInfoDef, in which a list of op
-/// definitions, or no field at all, is in the place of the op name.
+/// MetaGraphDef the same field is a MetaInfoDef. In place of the op name, a
+/// MetaInfoDef has a list of op definitions or no field.
 bool looksLikeNode(StringRef Body) {
   wire::Reader R(Body);
   wire::Field F;
@@ -125,7 +125,7 @@ Fits examine(StringRef Bytes) {
   Result.Broken = R.failed();
   Result.Meta &= HasInner;
   Result.Saved &= HasSchema;
-  // A file with the type of a GraphItem is no MetaGraphDef.
+  // A file with the type URL of a GraphItem is no MetaGraphDef.
   Result.Meta &= !Result.Item;
   return Result;
 }

@@ -28,7 +28,7 @@ llvm::StringRef skipComments(llvm::StringRef Text);
 /// user gives. Returns an error if the message has another kind or none.
 llvm::Expected<InputKind> sniffBinary(llvm::StringRef Bytes, InputKind Wanted);
 
-/// The same for text, by the name of the first field.
+/// Returns the kind of a message in text, by the name of its first field.
 llvm::Expected<InputKind> sniffText(llvm::StringRef Text, InputKind Wanted);
 
 /// Returns "GraphDef", "MetaGraphDef", "SavedModel" or "GraphItem".

@@ -67,7 +67,7 @@ void collectLines(const tensorflow::GraphDef &Graph, const InfoTree *Tree,
       tensorflow::GraphDef::kNodeFieldNumber);
   for (int I = 0; I < Graph.node_size(); ++I) {
     TextFormat::ParseLocation At = Tree->GetLocation(Field, I);
-    // If two nodes have one name, the second one is the error.
+    // If two nodes have one name, an error must name the line of the second.
     Lines[Graph.node(I).name()] = {At.line + 1, At.column + 1};
   }
 }

@@ -13,8 +13,8 @@ namespace graft {
 
 using LineMap = llvm::StringMap<std::pair<unsigned, unsigned>>;
 
-/// Parses \p Text, a message of \p Kind, and returns its wire form, always the
-/// same for the same text. \p Lines gets the place of each node.
+/// Parses \p Text, a message of \p Kind, and returns its wire form, which
+/// depends only on the text. Stores the place of each node in \p Lines.
 llvm::Expected<std::string> textToBinary(llvm::StringRef Text,
                                          llvm::StringRef FileName,
                                          InputKind Kind, LineMap &Lines);

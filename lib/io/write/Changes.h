@@ -14,7 +14,7 @@
 namespace graft {
 
 /// Prints the differences, matching nodes by name: new and removed nodes as in
-/// a summary, and the changed parts of others.
+/// a summary, and the changed parts of other nodes.
 ///
 ///     +x/split = _ToReplicas*2(x) T=float axis=0
 ///      pred = MatMul*2

@@ -104,7 +104,7 @@ std::error_code swapPaths(const std::string &A, const std::string &B) {
   if (Reason != std::errc::invalid_argument &&
       Reason != std::errc::function_not_supported)
     return Reason;
-  // The file system cannot swap: rename one after the other.
+  // The file system cannot swap, so rename one after the other.
   std::string Aside = temporaryName(B, 100);
   Reason = LastError(::rename(B.c_str(), Aside.c_str()));
   if (Reason)
@@ -140,7 +140,7 @@ std::error_code OutputFile::create(StringRef Path) {
     Name = temporaryName(Target, Try);
     if (sys::fs::exists(Name))
       continue;
-    // Until it is complete, only this user can read it.
+    // Only this user can read the file until it is complete.
     Reason = createTemporary(Name, [&] {
       return sys::fs::openFileForWrite(Name, FD, sys::fs::CD_CreateNew,
                                        sys::fs::OF_None, 0600);
@@ -205,7 +205,7 @@ std::error_code OutputFile::replace() {
           IsOld ? swapPaths(Name, Target) : sys::fs::rename(Name, Target))
     return Reason;
   Replaced = true;
-  // A folder may have been created there meanwhile.
+  // Another process may have created a folder with this name meanwhile.
   return sys::fs::is_directory(Name)
              ? std::make_error_code(std::errc::is_a_directory)
              : std::error_code();
@@ -232,7 +232,7 @@ bool OutputFile::isUnchanged() const {
 
 void OutputFile::remove() {
   Uninterrupted Whole;
-  // After replace() it may be the old destination. A folder stays.
+  // After replace() Name may be the old destination. unlink() keeps a folder.
   ::unlink(Name.c_str());
   sys::DontRemoveFileOnSignal(Name);
   if (!Hidden.empty())

@@ -21,8 +21,8 @@ namespace graft {
 /// length.
 std::string temporaryName(llvm::StringRef Target, unsigned Try);
 
-/// Returns the path that a file written to \p Path gets: through links at its
-/// end, whether or not the file exists yet.
+/// Returns the path that a write to \p Path creates or replaces. Follows
+/// symbolic links, also if the file does not exist yet.
 llvm::ErrorOr<std::string> throughLinks(llvm::StringRef Path);
 
 /// Swaps the files, folders or links \p A and \p B. If the file system allows
@@ -51,8 +51,8 @@ private:
 };
 
 /// A temporary file next to the file that it will replace. It is removed unless
-/// it is kept, also if a signal ends the program. (LLVM's TempFile replaces
-/// every '%' in the path.)
+/// keep() was called, also if a signal ends the program. (LLVM's TempFile is
+/// not used, because it replaces every '%' in the path.)
 class OutputFile {
 public:
   OutputFile() = default;

@@ -155,9 +155,9 @@ bool haveSameBytes(const std::string &A, const std::string &B) {
 
 bool leavesNothing(StringRef) { return false; }
 
-/// Returns an error unless \p Path is the folder of a SavedModel, not a link to
-/// one, or an empty folder: nothing else is ever replaced. \p Shown is the
-/// user's name for it.
+/// Returns an error unless \p Path may be replaced: only an empty folder or the
+/// folder of a SavedModel, and no link to one. \p Shown is the user's name for
+/// the folder.
 Error checkReplaced(const std::string &Path, StringRef Shown) {
   sys::fs::file_status Status;
   std::error_code Reason = sys::fs::status(Path, Status, /*follow=*/false);
@@ -296,10 +296,11 @@ Error OutputFolder::keep(bool Replace) {
   if (std::error_code Reason =
           Exists ? swapPaths(Name, Target) : sys::fs::rename(Name, Target))
     return systemFailure("cannot write", Target, Reason);
-  // The old folder may not be the folder that create() checked.
+  // Checks again, because the old folder may not be the one that create()
+  // checked.
   if (Exists)
     if (Error E = checkReplaced(Name, Shown)) {
-      // If the folder cannot be swapped back, none of its files is removed.
+      // If the folder cannot be swapped back, keeps all of its files.
       if (swapPaths(Name, Target))
         release();
       return E;

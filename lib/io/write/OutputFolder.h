@@ -22,7 +22,7 @@
 namespace graft {
 
 /// A temporary folder beside the folder that it will replace or become. It is
-/// removed unless it is kept, also if a signal ends the program.
+/// removed unless keep() was called, also if a signal ends the program.
 class OutputFolder {
 public:
   OutputFolder() = default;
@@ -30,9 +30,9 @@ public:
   OutputFolder &operator=(const OutputFolder &) = delete;
   ~OutputFolder();
 
-  /// Makes the temporary folder for \p Path, which must not exist unless it
-  /// \p MayExist and is a SavedModel. Through a symbolic link, the link's
-  /// target will be replaced.
+  /// Makes the temporary folder for \p Path. With \p MayExist, \p Path may be
+  /// an existing SavedModel. If \p Path is a symbolic link, the link's target
+  /// will be replaced.
   llvm::Error create(llvm::StringRef Path, bool MayExist);
   /// Returns the path to which the file \p Name must be written.
   std::string add(llvm::StringRef Name);

@@ -19,7 +19,8 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-/// Returns all attributes and the program state; the op shows the copies.
+/// Returns all attributes and the program state, except the copies, which the
+/// op shows.
 std::vector<std::pair<std::string, std::string>> attrTexts(const Graph &G,
                                                            NodeId N) {
   SmallVector<ProgramAttr, 4> Program = programAttrs(G.node(N));

@@ -31,7 +31,7 @@ namespace {
 
 /// The depth to which protobuf lets messages nest.
 constexpr unsigned MaxDepth = 100;
-/// TextFormat prints messages with larger field numbers.
+/// The maximum field number. TextFormat prints messages with larger numbers.
 constexpr int MaxFieldNumber = 63;
 
 /// A byte between quotes: itself, or its escape of two or four characters.
@@ -194,8 +194,8 @@ private:
   const char *End;
 };
 
-/// Returns the wire type of a number of a type, or -1 if it is not printed
-/// here.
+/// Returns the wire type of a number of \p Type, or -1 if only TextFormat
+/// prints the type.
 int wireType(FieldDescriptor::Type Type) {
   switch (Type) {
   case FieldDescriptor::TYPE_INT32:
@@ -287,7 +287,7 @@ bool TextPrinter::message(StringRef Bytes, const MessageInfo &Info,
   return !Invalid;
 }
 
-/// Prints with TextFormat a message that is not printed here.
+/// Prints an unusual message with TextFormat.
 bool TextPrinter::unusual(StringRef Bytes, const MessageInfo &Info,
                           unsigned Level, unsigned Depth) {
   namespace pb = google::protobuf;
@@ -310,7 +310,7 @@ bool TextPrinter::unusual(StringRef Bytes, const MessageInfo &Info,
 }
 
 /// Prints a message whose fields are known and in the order of their numbers,
-/// as serializers write them. Returns false if it cannot.
+/// as serializers write them. Returns false for any other message.
 bool TextPrinter::usual(StringRef Bytes, const MessageInfo &Info,
                         unsigned Level, unsigned Depth) {
   Cursor C(Bytes);

@@ -67,7 +67,7 @@ public:
     return message(Bytes, infoOf(Type), Level, Level);
   }
 
-  /// The same for field \p Number of such a message: a message with \p Bytes.
+  /// Prints field \p Number of a message of \p Type: a message with \p Bytes.
   bool field(llvm::StringRef Bytes, const google::protobuf::Descriptor *Type,
              unsigned Number, unsigned Level);
 

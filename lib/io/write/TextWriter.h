@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Prints wire bytes as the same text as protobuf's TextFormat, but without
-// making the message. The descriptor of the message has its fields. TextFormat
-// itself prints only legal but unusual messages (fields out of order, an
-// unknown field, a string that is not ASCII).
+// Prints wire bytes as the same text as protobuf's TextFormat, but from the
+// descriptor and without a message object. TextFormat itself prints only legal
+// but unusual messages (fields out of order, an unknown field, a string that is
+// not ASCII).
 //
 //===----------------------------------------------------------------------===//
 

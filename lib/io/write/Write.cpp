@@ -178,7 +178,7 @@ Error ModuleWriter::planShards(uint64_t ShardSize) {
     while (Times > 0 && Shards.size() <= MaxShards) {
       uint64_t Fit = Used < ShardSize ? (ShardSize - Used) / Bytes : 0;
       if (Fit == 0 && Used == 0)
-        Fit = 1; // a larger node has a file of its own
+        Fit = 1; // a larger node alone in its file
       Fit = std::min(Fit, Times);
       Shards.back() += Fit * Bytes;
       NodeBytes += Fit * Bytes;

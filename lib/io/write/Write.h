@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Output is written in chunks to a temporary file next to its destination and
-// replaces the destination when all is well. If an error occurs before that,
-// the destination stays as it was.
+// Output is written in chunks to a temporary file next to its destination. The
+// file replaces the destination if no error occurred. Otherwise the destination
+// stays as it was.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,8 +52,8 @@ llvm::Error withWrittenGraph(const Module &M,
                              llvm::function_ref<void(const Graph &)> F);
 
 /// Writes \p M to \p Path (`-`: standard output). Returns the path of the file,
-/// or of the first of several. Sizes are known beforehand: if the output is too
-/// large for a file, nothing is written.
+/// or of the first of several files. Sizes are known beforehand: if the output
+/// is too large for a file, nothing is written.
 llvm::Expected<std::string> writeModule(const Module &M, llvm::StringRef Path,
                                         const WriteOptions &Options);
 
@@ -61,7 +61,7 @@ llvm::Expected<std::string> writeModule(const Module &M, llvm::StringRef Path,
 llvm::Error writeFile(llvm::StringRef Path, const WriteOptions &Options,
                       llvm::function_ref<llvm::Error(ByteSink &)> Produce);
 
-/// Replaces all of \p Paths or none; \p Next returns the sink of the next one.
+/// Replaces all of \p Paths or none. \p Next returns the sink of the next file.
 llvm::Error writeFiles(
     llvm::ArrayRef<std::string> Paths, const WriteOptions &Options,
     llvm::function_ref<llvm::Error(llvm::function_ref<ByteSink &()> Next)>
@@ -71,12 +71,12 @@ llvm::Error writeFiles(
 std::string shardPath(llvm::StringRef Path, size_t Index, size_t Count);
 
 /// Writes all \p Size bytes of \p Nodes in order with \p Threads threads. The
-/// first thread does \p Beside, if that is given, before it renders.
+/// first thread calls \p Beside, if it is set, before it renders.
 void writeNodes(const NodeWriter &Nodes, uint64_t Size, unsigned Threads,
                 const std::function<void()> &Beside, ByteSink &Sink);
 
-/// Returns a Make rule that says that \p Target was made from \p Inputs, or an
-/// error if the syntax cannot express it.
+/// Returns a Make rule with which \p Target depends on \p Inputs, or an error
+/// if the syntax cannot express a name.
 llvm::Expected<std::string> depfileText(llvm::StringRef Target,
                                         llvm::ArrayRef<std::string> Inputs);
 

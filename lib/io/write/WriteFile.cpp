@@ -55,9 +55,9 @@ public:
     return Reason ? cannotWrite(Paths[Failed], Reason) : Error::success();
   }
 
-  /// Replaces all destinations or none. The first one is hidden first and
-  /// replaced last: if the machine fails in between, no set of files looks
-  /// complete.
+  /// Replaces all destinations or none. The first destination is hidden first
+  /// and replaced last, so that no set of files looks complete if the machine
+  /// fails in between.
   Error keep() {
     Uninterrupted Whole;
     if (Files.size() == 1) {

@@ -13,7 +13,7 @@
 
 namespace graft {
 
-/// Returns the name of copy 0 of \p N if it is the copy of replica \p Number.
+/// Returns the name of copy 0 of \p N, which is on replica \p Number.
 std::string primaryName(const Graph &G, NodeId N, unsigned Number,
                         llvm::StringRef Word);
 

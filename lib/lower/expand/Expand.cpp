@@ -132,8 +132,8 @@ void ReplicaExpander::sizes(
 }
 
 uint64_t ReplicaExpander::sizeBound() const {
-  // The bytes that a name grows by, with the head of its field and a port. Then
-  // the bytes of a node without the names and attributes of the input.
+  // Name: the bytes that a name may grow by, with the head of its field and a
+  // port. Fixed: the bytes of a node without the input's names and attributes.
   constexpr uint64_t Name = 48, Fixed = 128, Special = 1024;
   uint64_t Total = 0, LongestDevice = 0, LongestName = 0;
   for (const DeviceRow &Row : Rows)

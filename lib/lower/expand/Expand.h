@@ -103,15 +103,15 @@ private:
              OutputBuffer &Out) const;
   bool writeFast(FastNodeWriter &Pair, NodeId N, OutputBuffer &Out) const;
 
-  /// The kind of an op: one of the program's own, or Plain.
+  /// The kind of an op that only programs have; Plain: an op of TensorFlow.
   enum ProgramOp : uint8_t {
     Plain,
     MeshNode,
     Split,
     Merge,
     Scale,
-    FanIn, ///< Once, with an input from each replica: enters a TPU computation.
-    FanOut ///< Once, with an output for each replica: leaves a TPU computation.
+    FanIn, ///< The TPUReplicatedInput of all replicas.
+    FanOut ///< The TPUReplicatedOutput of all replicas.
   };
 
   const Graph &G;

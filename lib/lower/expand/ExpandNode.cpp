@@ -183,7 +183,7 @@ void NodeRenderer::controlInput(NodeId Source) {
 
 void NodeRenderer::firstControl(NodeId Source, Segment::Copies For) {
   const Node &From = G.node(Source);
-  // A refresh copies the value of the primary: copy 0 does not wait for it.
+  // Copy 0 of a refresh is not written, so copy 0 does not wait for it.
   if (From.Kind == Inserted::Refresh && From.Flags & NF_ElidePrimary)
     return;
   if (From.Flags & NF_ElidePrimary)
@@ -254,7 +254,7 @@ bool NodeRenderer::rewrite(StringRef Key, StringRef Entry, StringRef Whole) {
   if (Key.starts_with("_")) {
     if (Key != ClassKey)
       return Key.starts_with("_graft_") && !staysInOutput(*This, Key);
-    // If the key is there twice, the first one holds.
+    // If the key is repeated, the first entry counts.
     if (!HasClasses && !readClasses(Entry))
       return false;
     HasClasses = true;
@@ -272,7 +272,7 @@ bool NodeRenderer::rewrite(StringRef Key, StringRef Entry, StringRef Whole) {
     return true;
   }
   if (Key == "shared_name") {
-    // A reference variable without a shared name is known by its node.
+    // The node name identifies a reference variable without a shared name.
     if (!G.isOp(N, op::VarHandleOp) &&
         G.stringAttr(N, Key).value_or("").empty())
       return false;

@@ -288,7 +288,7 @@ bool FastNodeWriter::attributes(DualCursor &P, NodeId N) const {
       if (Key != "shared_name" || HasShared)
         return false;
       HasShared = true;
-      // A reference variable without a shared name is known by its node.
+      // The node name identifies a reference variable without a shared name.
       if (!G.isOp(N, op::VarHandleOp) &&
           G.stringAttr(N, Key).value_or("").empty())
         continue;

@@ -28,11 +28,11 @@ public:
   /// other \p Replica.
   bool render(NodeId N, unsigned Replica);
 
-  /// The rendered copies. An unreplicated node has no other copy.
+  /// Return the rendered copies. An unreplicated node has no other copy.
   llvm::StringRef first() const { return {FirstBegin, FirstSize}; }
   llvm::StringRef other() const { return {OtherBegin, OtherSize}; }
-  /// The offsets of the replica's number and device in the body of other(). The
-  /// body begins headSize() bytes after the begin of other().
+  /// Return the offsets of the replica's number and device in the body of
+  /// other(). The body begins headSize() bytes after the begin of other().
   llvm::ArrayRef<uint32_t> numbers() const { return {Numbers, NumNumbers}; }
   llvm::ArrayRef<uint32_t> devices() const {
     return {&Device, HasDevice ? size_t(1) : size_t(0)};

@@ -27,7 +27,7 @@ namespace graft {
 
 using wire::bytesTag;
 
-/// The key field of an entry.
+/// The encoded key `shared_name` of an attribute entry.
 constexpr llvm::StringLiteral StringField = "\x0a\x0bshared_name";
 
 /// Returns true if the value of the attribute \p Key may differ by copy.
@@ -53,9 +53,9 @@ inline bool isRenamedLocal(const Node &N, llvm::StringRef Word) {
 }
 
 /// Returns true if the attribute \p Key of the program stays in the output,
-/// because the written graph alone does not show it: how sync-on-read copies
-/// are aggregated, the input name of an update that a refresh took over, a
-/// requested reduction, or waits that graft added.
+/// because nothing else in the written graph shows it: the aggregation of
+/// sync-on-read copies, the input name of an update whose name a refresh has, a
+/// requested reduction, or control inputs that graft added.
 inline bool staysInOutput(const Node &N, llvm::StringRef Key) {
   return Key == BatchAttr || Key == SliceAttr || Key == CompressAttr ||
          Key == LengthsAttr || Key == AssumedAttr || Key == AgainAttr ||
@@ -90,7 +90,7 @@ inline bool readUsualEntry(llvm::StringRef Text, llvm::StringRef &Entry) {
 /// replica's number and device. Small enough to live in registers.
 struct CursorOut {
   char *P, *Begin;
-  /// Receive the recorded places; null: not needed.
+  /// The recorded offsets; null: not needed.
   uint32_t *Numbers, *Devices;
 
   void head(char Tag, uint64_t Length) {
@@ -135,11 +135,11 @@ struct StreamOut {
 /// The place of the replica's number in the name of a copy. In the examples `|`
 /// marks Node::NameSplit. Copy 0 of a local node has its number too.
 enum class ReplicaSuffix : uint8_t {
-  None,   ///< `w` is `w`: there is one for all replicas.
-  Before, ///< `y` is `replica_1/y`: most nodes.
-  Inside, ///< `w|/Read` is `w/replica_1/Read`: called after a variable.
-  Short,  ///< `replica|/y` is `replica_1/y`: its name went to a merged value.
-  Bare,   ///< `w|/Read` is `w/1/Read`: of a variable with policy `replicated`.
+  None,   ///< `w` stays `w`: an unreplicated node.
+  Before, ///< `y` becomes `replica_1/y`: most nodes.
+  Inside, ///< `w|/Read` becomes `w/replica_1/Read`: the variable is `w`.
+  Short,  ///< `replica|/y` becomes `replica_1/y`: a merged value is `y`.
+  Bare,   ///< `w|/Read` becomes `w/1/Read`: `w` has policy `replicated`.
 };
 
 /// Returns the length of a suffix without its number: `replica_` and `/` in
@@ -154,10 +154,10 @@ struct Segment {
     Literal, ///< The bytes in Data.
     Name,    ///< Field 1.
     Input,   ///< Field 3.
-    Slice,   ///< Field 3: an output of a split, the replica's.
-    Device,  ///< Field 4: the replica's.
+    Slice,   ///< Field 3: the output of a split for the replica.
+    Device,  ///< Field 4: the device of the replica.
     Class,   ///< Field 5: `_class`, with the names in Classes.
-    String,  ///< Field 5: `shared_name`, which is a name.
+    String,  ///< Field 5: `shared_name`, which holds a name.
     Frame,   ///< Field 5: `frame_name`, with the replica's number before it.
     Seed,    ///< Field 5: `seed2`, plus the replica's number.
   };
@@ -173,7 +173,7 @@ struct Segment {
   Kind What;
   ReplicaSuffix Where;
   Copies For;
-  bool Numbered; ///< Copies but copy 0 have their number in the text.
+  bool Numbered; ///< All copies but copy 0 have their number in the text.
   bool Local;    ///< Copy 0 has its number too.
   bool Each;     ///< An input from each copy but copy 0.
 };
@@ -249,7 +249,7 @@ private:
   }
   Segment &literal(llvm::StringRef Text) { return add(Segment::Literal, Text); }
   void fillName(Segment &I, const Node &Source) const;
-  /// Returns the text before the number of a name that has it inside.
+  /// Returns the text in front of a replica number inside of a name.
   llvm::StringRef infix(ReplicaSuffix Where) const {
     return Where == ReplicaSuffix::Short  ? llvm::StringRef("_")
            : Where == ReplicaSuffix::Bare ? llvm::StringRef("/")

@@ -27,7 +27,7 @@ namespace {
 
 constexpr StringRef CoreType = "TPU_REPLICATED_CORE";
 
-/// Returns the number that \p Id begins with, which its host cluster has.
+/// Returns the number with which \p Id begins: that of its host cluster.
 std::optional<unsigned> rootNumber(StringRef Id) {
   unsigned Number;
   if (Id.split('.').first.getAsInteger(10, Number))

@@ -4,8 +4,8 @@
 //
 // Ops of a TPU computation that run on the host, which TensorFlow calls outside
 // compilation. Ops with one id in `_xla_outside_compilation` are one host
-// cluster of the computation that `_tpu_replicate` names. Before tpu-replicate
-// no op is in a computation, and the whole graph is taken for one.
+// cluster of the computation that `_tpu_replicate` names. Before tpu-replicate,
+// no op has that attribute, and the whole graph counts as one computation.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,21 +35,21 @@ public:
 
   /// Returns the number of the computation that contains \p N; 0: none does.
   uint32_t of(NodeId N) const { return Of[N]; }
-  /// Returns a number larger than those with which ids of computation \p C
-  /// begin.
+  /// Returns a number that is greater than the first number of each id in
+  /// computation \p C.
   unsigned nextId(uint32_t C) const { return Computations[C].NextId; }
   /// Records that computation \p C has a host cluster \p Id.
   void count(uint32_t C, llvm::StringRef Id);
 
-  /// The name of \p N in the input: tpu-replicate calls an output of a
-  /// computation `<computation>/<name>`.
+  /// Returns the name of \p N in the input. tpu-replicate renames an output of
+  /// a computation to `<computation>/<name>`.
   llvm::StringRef inputName(NodeId N) const;
   /// Returns true if \p N was added for the TPU form of a computation, and is
   /// no op of the input.
   bool isScaffold(NodeId N) const;
 
-  /// Puts \p N into host cluster \p Id. An Identity that reads an outside
-  /// tensor only for a control edge to \p N follows it.
+  /// Puts \p N into host cluster \p Id, with each Identity that reads an
+  /// outside tensor only for a control edge to \p N.
   void mark(NodeId N, llvm::StringRef Id);
   /// Marks the gradients of host ops: an op in a scope `S/gradients`, or
   /// `gradients_<k>`, that is colocated with an op of host cluster `r` or `r.*`

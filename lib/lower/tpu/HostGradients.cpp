@@ -3,11 +3,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // TensorFlow's Python code puts the gradient of a host op into a separate host
-// cluster. In one cluster, the forward op and its gradient would be one node
-// with the rest of the step between them. The id of that cluster is the scope
-// of the call of `tf.gradients`: TensorFlow defines it by names, so this is the
-// only place where a scope has a meaning. `_class` shows which nodes belong to
-// a host op.
+// cluster. In one cluster, the op and its gradient would be one node, although
+// the step computes between them. The id of the gradient's cluster has the
+// scope of the call of `tf.gradients`. TensorFlow defines it by names, so this
+// is the only place where a scope has a meaning. `_class` shows which nodes
+// belong to a host op.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,8 +53,8 @@ void HostClusters::markGradients(bool Chained) {
     StringRef Name = inputName(N), Rest = gradientScope(Name).second;
     if (Rest.empty())
       continue;
-    // A sum of gradients is colocated with one of them, but belongs to the op
-    // whose gradient reads it.
+    // A sum of gradients is colocated with one of them, but is in the cluster
+    // of the op whose gradient reads it.
     if (G.isOp(N, "AddN") && (Rest == "AddN" || Rest.starts_with("AddN_"))) {
       Sums.push_back(N);
       continue;

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A TPU has CrossReplicaSum: the sum of half, bfloat16, float and int32
-// (tensorflow/core/ops/tpu_cross_replica_ops.cc). Other exchanges are turned
-// into a sum without rounding: rows are added to zeros, 64-bit numbers as two
-// of 32 bits.
+// (tensorflow/core/ops/tpu_cross_replica_ops.cc). Other exchanges become sums
+// that do not round: rows are added to zeros, and a 64-bit number is summed as
+// two 32-bit numbers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -138,7 +138,7 @@ Endpoint Exchanges::replicaIndex() {
   return Index;
 }
 
-/// Turns \p N into an Identity of \p E: its users go on reading its name.
+/// Turns \p N into an Identity of \p E, so that its users need no edit.
 void Exchanges::become(NodeId N, Endpoint E) {
   unsigned Type = G.outputType(E);
   for (StringRef Key : {StringRef(CombineAttr), StringRef(PowerAttr),

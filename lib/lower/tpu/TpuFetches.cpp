@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // An op inside of a computation can be neither fetched nor run by itself. So
-// the name of an output goes to the combined value of the replicas, which has
-// that name in the plain graph:
+// the combined value of the replicas gets the name of the output, which it also
+// has in the plain graph:
 //
 //     y = MatMul(x, w)    →    cluster/y = MatMul(replicated_input_0, w)
 //                              ...

@@ -251,7 +251,7 @@ void Builder::convert(NodeId M) {
     if (auto It = InsideControl.find(From); It != InsideControl.end()) {
       From = It->second;
     } else if (!IsMember[From]) {
-      // The cluster cannot wait for an op outside, but it can read its value.
+      // The cluster cannot wait for an op outside, but it can read a value.
       if (G.outputType(From, 0) == DT_INVALID)
         continue;
       AttrRun Attrs;
@@ -272,7 +272,7 @@ void Builder::convert(NodeId M) {
   G.removeAttr(M, "_output_shapes");
   if (!Host)
     return;
-  // The host is on no core; the metadata say which core it talks to.
+  // Host ops are on no core. The metadata state the core that they send to.
   auto Device = DeviceName::parse(G.device(M));
   if (!Device || Device->Type != TpuCoreType || !Device->Index)
     return;

@@ -63,7 +63,7 @@ struct TpuPadding {
   unsigned Size;
 };
 
-/// A computation to replicate, and how.
+/// A computation to replicate, and the options of the replication.
 struct TpuComputation {
   unsigned Replicas = 1;
   /// The ops of the computation. Tensors from outside that they read are
@@ -75,14 +75,14 @@ struct TpuComputation {
   std::vector<NodeId> Operations; ///< Members that are run by name.
   std::vector<TpuVariable> Variables;
   std::vector<Endpoint> Sums; ///< Tensors that are summed over replicas.
-  /// The names of outputs and operations go to nodes outside that combine the
-  /// values of the replicas; the members are renamed `<cluster>/<name>`. If
-  /// false, outside readers of an output still read the member: the caller
-  /// connects them to TpuForm::Shards.
+  /// If set, nodes outside that combine the values of the replicas get the
+  /// names of outputs and operations, and members are renamed
+  /// `<cluster>/<name>`. If not set, readers outside still read the member, and
+  /// the caller connects them to TpuForm::Shards.
   bool NameFetches = true;
-  /// The graph is a program that is expanded later (lib/lower/expand/Expand.h):
-  /// each input and variable has one value, with a copy for each replica, and
-  /// each result one shard.
+  /// Set if the graph is a program that is expanded later
+  /// (lib/lower/expand/Expand.h). Each input and variable then has one
+  /// per-replica node, and each result has one shard.
   bool Crossing = false;
 
   std::string Device; ///< The device of added nodes.

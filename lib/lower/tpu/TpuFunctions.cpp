@@ -4,8 +4,8 @@
 //
 // TensorFlow turns an If or While with `_lower_using_switch_merge` into Switch
 // and Merge before its TPU passes see it. So the attribute is removed from ops
-// in the graph and in bodies. A body that an op outside calls too is copied
-// first.
+// in the graph and in bodies. A body is copied first if an op outside also
+// calls it.
 //===----------------------------------------------------------------------===//
 
 #include "lib/graph/PerOp.h"

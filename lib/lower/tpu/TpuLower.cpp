@@ -51,13 +51,13 @@ private:
   TpuStep &Step;
   TpuComputation C;
   DiagnosticEngine &Diags;
-  /// Members that are run by name, and that name in the input.
+  /// Members that are run by name, with their names in the input.
   std::vector<std::pair<NodeId, std::string>> Named;
 };
 
-/// Replaces a control edge from outside to a member by one from a new constant
-/// that waits for the source, if the source has copies or no output. A
-/// computation can wait for values only.
+/// Makes members wait for a new constant instead of an outside node that has
+/// copies or no output. The constant waits for that node. A computation can
+/// wait for values only.
 void Lowering::waitForValues() {
   DenseMap<NodeId, NodeId> Values;
   for (NodeId N : C.Members)
@@ -81,7 +81,7 @@ void Lowering::waitForValues() {
     }
 }
 
-/// Finds the ops that users run by name: their names go to nodes outside.
+/// Finds the ops that users run by name. Nodes outside get these names.
 void Lowering::keepNames() {
   StringSet<> Collected;
   if (const tensorflow::MetaGraphDef *Meta = M.metaGraph())
@@ -220,7 +220,7 @@ static void dropResults(Module &M, const ProgramFacts &Facts,
     return This.Count == Copies::Once && !This.isDead() && !G.hasUses(N) &&
            This.NumInputs > 0 && Makes;
   };
-  // A node that cuts rows into blocks has no purpose but their order.
+  // A Split of rows into blocks only serves the order of rows.
   auto IsLeft = [&](NodeId N) {
     return IsResult(N) ||
            (G.node(N).Kind == Inserted::Blocks && G.isLive(N) && !G.hasUses(N));

@@ -19,10 +19,10 @@ struct TpuMemberOptions {
   std::vector<Endpoint> SplitFeeds; ///< Feeds that members may not read whole.
 };
 
-/// Finds the members of \p C: all ops that its outputs and operations depend
-/// on, by data or control, up to inputs, captures, placeholders and handles of
-/// variables. If an op of a loop is a member, the whole loop is. Returns false
-/// after an error.
+/// Finds the members of \p C: all ops on which its outputs and operations
+/// depend, by data or control, up to inputs, captures, placeholders and handles
+/// of variables. If an op of a loop is a member, all ops of the loop are.
+/// Returns false after an error.
 bool findTpuMembers(const Graph &G, TpuComputation &C,
                     const TpuMemberOptions &Options, DiagnosticEngine &Diags);
 

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A TPU runs one shape. So an input whose shape may differ by replica is
-// padded, and the true size of each padded dimension is one more input:
+// A TPU program has static shapes. So an input with shapes that may differ by
+// replica is padded. The true size of each padded axis is a new input:
 //
 //     input0 = TPUReplicatedInput(x, x:1)
 //       →

@@ -4,10 +4,10 @@
 //
 // A TPU runs its computation as a whole: an op inside cannot wait for an op
 // that waits for the computation. So the step consists of all nodes that depend
-// on the rows of a replica, the nodes that these need, and the nodes on a path
-// from a part of the step to another. Nodes that only prepare variables
-// (initializers, restore) stay outside, one copy per replica, and so do nodes
-// that read results or wait for the step.
+// on the rows of a replica, the nodes on which these depend, and the nodes on a
+// path between two parts of the step. Nodes that only prepare variables
+// (initializers, restore) stay outside, one copy per replica. So do nodes that
+// read results or wait for the step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -85,8 +85,8 @@ private:
   TpuStep Step;
 };
 
-/// Returns true if \p N runs on the host: by its op, or because it moves
-/// strings.
+/// Returns true if \p N runs on the host: its op is a host op, or it has
+/// strings as inputs or outputs.
 bool StepFinder::isHost(NodeId N) const {
   if (HostOps[G.node(N)])
     return true;
@@ -110,7 +110,7 @@ void StepFinder::findOutside() {
 }
 
 /// Adds all per-replica nodes that depend on the rows, and the per-replica
-/// nodes that these need.
+/// nodes on which these depend.
 void StepFinder::grow() {
   std::vector<NodeId> Work;
   auto Add = [&](NodeId N) {
@@ -133,7 +133,7 @@ void StepFinder::grow() {
   }
 }
 
-/// Returns true if \p N exists once and has a state: it cannot be part of a
+/// Returns true if \p N is unreplicated and has a state: it cannot be part of a
 /// computation that all replicas run.
 bool StepFinder::isOwn(NodeId N) const {
   return G.node(N).Count == Copies::Once &&
@@ -141,8 +141,8 @@ bool StepFinder::isOwn(NodeId N) const {
           isVariableOp(G.opName(N)));
 }
 
-/// Ends the step at unreplicated effects that wait for a part of it. Nodes that
-/// wait for such an effect stay outside, one copy per replica.
+/// Removes the nodes that depend on an unreplicated effect after a part of the
+/// step. These stay outside, one copy per replica.
 void StepFinder::cut() {
   std::vector<bool> After(G.size()), Late(G.size());
   for (NodeId N : Order) {
@@ -324,8 +324,8 @@ bool StepFinder::isDoubled(NodeId N) const {
           isVariableOp(G.opName(G.input(N, 0).Node)));
 }
 
-/// Copies reads of variables that nodes outside use too: a saver, or a fetch of
-/// a variable, must not run the step.
+/// Copies a read of a variable if nodes outside also use it: a saver, or a
+/// fetch of a variable, must not run the step.
 void StepFinder::doubleReads() {
   std::vector<NodeId> Again;
   for (NodeId N : reverse(Order)) {
@@ -338,7 +338,7 @@ void StepFinder::doubleReads() {
     if (Outer.empty() && !Reads.contains(G.name(N)))
       continue;
     NodeId New = twin(N, Copies::PerReplica);
-    // The name stays with the value that can be fetched.
+    // The copy outside gets the name, because only it can be fetched.
     std::string Inner = G.name(New).str(), Name = G.name(N).str();
     G.rename(New, G.uniqueName(Inner + "/value"));
     G.rename(N, Inner);
@@ -355,9 +355,9 @@ void StepFinder::doubleReads() {
     sayLateReads(std::move(Again));
 }
 
-/// Warns about a variable that the host reads again, possibly after the step
-/// has updated it: a user that also waits for the step has the old value in the
-/// input.
+/// Warns about a variable that the host reads again. A user of this read that
+/// also waits for the step may get the updated value, where the input has the
+/// old value.
 void StepFinder::sayLateReads(std::vector<NodeId> Work) {
   std::vector<bool> IsLate(G.size()), Seen(G.size());
   for (NodeId N : Order)
@@ -416,8 +416,8 @@ void StepFinder::findBorder() {
   Step.Effects.assign(Effects.begin(), Effects.end());
 }
 
-/// Drops effects in branches: a node that waits for such an effect would not
-/// run if the branch does not. It waits for the end of the conditional instead.
+/// Drops effects in branches. A branch may not run, so a node that waits for
+/// such an effect waits for the end of the conditional instead.
 bool StepFinder::leaveBranches() {
   if (!Conditions::any(G))
     return true;
@@ -454,8 +454,8 @@ bool StepFinder::leaveBranches() {
   return true;
 }
 
-/// Warns unless one node runs all updates of the step and no other node runs
-/// only some of them: a run of a part of the step runs all of it.
+/// Warns if no node runs all updates of the step, or if another node runs only
+/// some of them: a run of a part of the step runs the whole step.
 void StepFinder::checkRoots() {
   // The updates of the step, and those on the host that depend on it.
   std::vector<NodeId> Updates;

@@ -93,8 +93,8 @@ std::string VariableCopier::device(unsigned Replica) const {
   return Device.str();
 }
 
-/// Returns the attributes of \p N on a copy: names of the variable name the
-/// copy.
+/// Returns the attributes of \p N for \p Copy: in the names, the copy replaces
+/// the variable.
 AttrRun VariableCopier::attrsFor(NodeId N, StringRef Copy) const {
   AttrRun Attrs;
   for (const AttrEntry &A : G.attrs(N)) {

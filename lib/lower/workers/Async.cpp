@@ -77,7 +77,7 @@ void Assigner::findPlaces() {
         Places[N] = Places[Vars.variableOf(G.input(N, I))];
 }
 
-/// Returns the device in the graph of this worker of a node on \p From.
+/// Returns the device, in this worker's graph, of a node on \p From.
 std::string Assigner::deviceOf(const DeviceName &From, Place Where) const {
   DeviceName Home = *DeviceName::parse(Plan.Tasks.front());
   DeviceName Own = *DeviceName::parse(Plan.Tasks[Mine]);
@@ -122,7 +122,7 @@ NodeId Assigner::colocatedWithShared(NodeId N) const {
 }
 
 void Assigner::placeNodes() {
-  // A node on no device that is colocated with a shared variable goes with it.
+  // A node without a device gets that of its colocated shared variable.
   std::vector<std::pair<NodeId, NodeId>> With;
   for (NodeId N = 0; N < G.size(); ++N)
     if (G.isLive(N) && Places[N] == Place::Worker && G.device(N).empty() &&
@@ -255,7 +255,7 @@ void Assigner::stampVariables() {
 }
 
 //===----------------------------------------------------------------------===//
-// A bound
+// Staleness bound
 //===----------------------------------------------------------------------===//
 
 bool Assigner::bound() {

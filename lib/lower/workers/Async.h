@@ -36,12 +36,12 @@ struct AsyncPlan {
   std::string DeviceType;
   /// Variables with a copy on each worker.
   std::vector<NodeId> Local;
-  /// How many steps a worker may be ahead; 0: any number.
+  /// The number of steps that a worker may be ahead; 0: any number.
   unsigned Staleness = 0;
   // For a bound:
   std::vector<std::string> Names; ///< The names of the step that can be run.
-  std::vector<NodeId> Trained;    ///< The variables that gradients are for.
-  std::string Server;             ///< Where steps are counted.
+  std::vector<NodeId> Trained;    ///< Variables that have gradients.
+  std::string Server;             ///< The device that counts steps.
 };
 
 /// Turns \p G, the graph of the chief, into the graph of worker \p Worker.

@@ -126,7 +126,7 @@ void Cutter::removeOthers() {
   for (NodeId N = 0; N < G.size(); ++N)
     if (G.isLive(N) && IsOther({N, 0}))
       Gone.push_back(N);
-  // Nodes that wait for copies wait for those of this worker.
+  // Nodes that wait for copies wait only for copies of this worker.
   for (NodeId N = 0; N < Waiting.size(); ++N)
     if (Waiting[N] && any_of(G.controlInputs(N), IsOther)) {
       SmallVector<Endpoint, 8> Inputs(G.dataInputs(N));

@@ -12,8 +12,8 @@
 //                                        →   worker 0: s = AddN(.., q/get)
 //
 // A message carries all values that one worker sends to one server for the same
-// names at the same time. Queues that no server reads are on the chief, or with
-// the state of runs (Cutter::findHome).
+// names at the same time. A queue that no server reads is on the chief, or on
+// the device that keeps the state of runs (Cutter::findHome).
 //
 // A copy of a replica belongs to the worker that has the replica, wherever the
 // copy is placed. All other nodes that depend on rows belong to worker 0, the

@@ -40,17 +40,17 @@ struct Channel {
   std::vector<Use> Uses;
 };
 
-/// A message from one worker to another, through one queue: all channels that
-/// the same names need and that depend on the same number of messages.
+/// A message from one worker to another, through one queue. It has all channels
+/// that the same names need and that depend on the same number of messages.
 struct Message {
   int Source = 0, Target = 0;
   unsigned Level = 0;
   llvm::BitVector Of; ///< The names that need it.
   std::vector<unsigned> Channels;
   MessageQueue Queue;
-  /// The message whose run number this one must have. The same worker sends the
-  /// root to the chief in every run that has this message. If both have the
-  /// same level, the root is sent later.
+  /// The message whose run number this message must have. In every run that has
+  /// this message, the same worker also sends the root to the chief. If both
+  /// have the same level, the root is sent later.
   std::optional<unsigned> Root;
 };
 

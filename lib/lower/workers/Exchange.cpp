@@ -49,11 +49,10 @@ void Cutter::findWritten() {
                  G.anyUse(N, [&](Use U) { return Written[U.User]; });
 }
 
-/// Returns the device of a queue that \p Reader reads. If the reader is on a
-/// server, this is the server's host. Otherwise it is the chief's host if a
-/// write depends on the reader, else the device that keeps the state of runs,
-/// as for a loss. Then workers other than the chief need no further task for
-/// it.
+/// Returns the device of a queue that \p Reader reads: the host of the server
+/// if the reader is on one, else the chief's host if a write depends on the
+/// reader. Otherwise, as for a loss, it is the device that keeps the state of
+/// runs: workers other than the chief then reach no further task for the queue.
 std::string Cutter::queueDevice(NodeId Reader) const {
   auto D = DeviceName::parse(G.device(Reader));
   if (!D || D->Job.empty() || taskOf(G.device(Reader)) != Common)
@@ -150,7 +149,7 @@ std::vector<unsigned> Cutter::levels() const {
   return Level;
 }
 
-/// Returns true if the value of \p E has a meaning in another process.
+/// Returns true if another process can use the value of \p E.
 bool Cutter::canSend(Endpoint E) const {
   unsigned Type = E.isControl() ? unsigned(DT_BOOL) : G.outputType(E);
   return Type != DT_INVALID && Type != DT_RESOURCE && Type != DT_VARIANT;
@@ -212,8 +211,8 @@ void Cutter::findRoots() {
       // Other must be in every run that M is in.
       if (I == J || M.Of.test(Other.Of))
         continue;
-      // If both are sent at once, the one that more names need is the root, or
-      // else the first.
+      // If two messages have one level, the root is the one with more names,
+      // else the first one.
       if (Other.Level > M.Level ||
           (Other.Level == M.Level && Other.Of == M.Of && J > I))
         continue;
@@ -282,7 +281,7 @@ void Cutter::addFunctions() {
 void Cutter::exchange() {
   Sent.assign(All.size(), NoNode);
   Received.assign(All.size(), {});
-  // By level; messages that lead others come first.
+  // Sort by level. A root comes before the messages whose root it is.
   std::vector<unsigned> Order(All.size());
   std::iota(Order.begin(), Order.end(), 0);
   llvm::stable_sort(Order, [&](unsigned A, unsigned B) {
@@ -317,7 +316,7 @@ void Cutter::exchange() {
   for (unsigned M : Order)
     if (All[M].Target == Mine)
       receive(M);
-  // Messages that lead others are sent last.
+  // A root is sent after the messages whose root it is.
   for (unsigned M : reverse(Order)) {
     if (All[M].Source != Mine)
       continue;

@@ -98,9 +98,9 @@ DenseMap<NodeId, BitVector> Cutter::leadsOf() const {
   return Leads;
 }
 
-/// Returns, by worker, its nodes whose values the chief reads in every run of
-/// one of \p Names. Nodes that depend on a write are ignored. \p Takes maps a
-/// node of the chief to the names that run it.
+/// Returns, for each worker, its nodes whose values the chief reads in every
+/// run of any of \p Names. Nodes that depend on a write are ignored. \p Takes
+/// maps a node of the chief to the names that run it.
 Cutter::ByWorker
 Cutter::givers(ArrayRef<size_t> Names,
                const DenseMap<NodeId, std::vector<size_t>> &Takes) const {

@@ -200,7 +200,7 @@ void BroadcastFinder::readOwn(Endpoint Value, Use By) {
       (G.node(By.User).Count == Copies::Once && !Vars.isUpdate(G, By.User)))
     return;
   unsigned Type = G.outputType(Value);
-  // Queues, tables and the like belong to a process.
+  // Queues, tables and other resources exist in one process only.
   if (Type == DT_RESOURCE || Type == DT_VARIANT ||
       G.isRefOutput(Value.Node, Value.Port) || Vars.variableOf(Value) != NoNode)
     return;

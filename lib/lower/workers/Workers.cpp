@@ -40,9 +40,9 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-/// The group of broadcasts, which have their members on the hosts.
+/// The collective group of broadcasts. Its members are on the hosts.
 constexpr int64_t BroadcastGroup = 2;
-/// The group of collectives that this file writes, not insert-collectives.
+/// The collective group of merges, which insert-collectives does not write.
 constexpr int64_t MergeGroup = 3;
 
 class WorkerSplitter {
@@ -84,7 +84,7 @@ private:
   int64_t MergeKey = 1;
   /// Nodes with a `_class`, and the nodes that it names.
   std::vector<std::pair<NodeId, SmallVector<NodeId, 2>>> Classes;
-  std::vector<NodeId> Marked; ///< Nodes with a value of this worker's own.
+  std::vector<NodeId> Marked; ///< Nodes whose values differ by worker.
   /// The axis of the rows of feeds, and of fetches.
   std::vector<std::pair<NodeId, int64_t>> Rows;
 };
@@ -139,8 +139,8 @@ void WorkerSplitter::rememberClasses() {
   }
 }
 
-/// Returns the device of this worker for \p Device: the replica's if \p IsOwn,
-/// else the host's unless the input has a type.
+/// Returns the device of this worker for \p Device: the replica if \p IsOwn,
+/// else the host, unless \p Device states a type.
 std::string WorkerSplitter::deviceOf(StringRef Device, bool IsOwn) const {
   StringRef Mine = Devices.Devices[Worker];
   if (IsOwn)
@@ -293,7 +293,7 @@ bool WorkerSplitter::split(NodeId N) {
   Endpoint Source = G.input(N, 0);
   int64_t Axis = G.intAttr(N, "axis").value_or(0);
   bool IsFeed = G.opName(Source.Node).starts_with(op::Placeholder);
-  // Only splits read the merge: the worker uses its own rows, which may be fed.
+  // Only splits read the merge: the worker already has its shard.
   bool IsOwn =
       G.isOp(Source.Node, FromReplicasOp) &&
       G.stringAttr(Source.Node, CombineAttr) == StringRef(combine::Concat);

@@ -11,7 +11,8 @@
 
 namespace graft {
 
-/// Returns true if \p N is the op \p Op of an accumulator that a pass inserted.
+/// Returns true if \p N belongs to an inserted accumulator and has the op \p
+/// Op.
 bool isAccumulatorPart(const Graph &G, NodeId N, llvm::StringRef Op);
 
 /// Returns the only node that applies a gradient to the accumulator that \p

@@ -22,21 +22,21 @@
 
 namespace graft {
 
-/// Marks all nodes of a compression. It stays in outputs, where a Cast or an
-/// addition does not show its purpose.
+/// Marks all nodes of a compression. The attribute stays in outputs, where a
+/// Cast or an addition alone does not show its purpose.
 inline constexpr llvm::StringRef CompressAttr = "_graft_compress";
 
 /// Returns true if \p Type is a floating-point type of 16 bits.
 bool isNarrow(unsigned Type);
 
-/// Returns input 0 of \p N if \p N is a Cast or the addition of a residual in a
-/// compression. Returns no node otherwise.
+/// Returns input 0 of \p N if \p N belongs to a compression and is a Cast or
+/// the addition of a residual. Returns no node otherwise.
 Endpoint uncompressed(const Graph &G, NodeId N);
 
 /// Returns true if \p N assigns the initial zeros to a residual.
 bool clearsResidual(const Graph &G, NodeId N);
 
-/// Returns true if \p N is the op \p Op of a compression.
+/// Returns true if \p N belongs to a compression and has the op \p Op.
 bool isCompressPart(const Graph &G, NodeId N, llvm::StringRef Op);
 
 /// Returns the residual that \p N reads or assigns, or NoNode.

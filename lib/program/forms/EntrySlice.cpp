@@ -29,7 +29,7 @@ private:
     return E.Node != NoNode && E.Port == 0 && G.isOp(E.Node, Op) &&
            G.node(E.Node).NumData == NumData;
   }
-  /// Returns true if \p E is a constant with the one element \p Value.
+  /// Returns true if \p E is a constant with the single element \p Value.
   bool isNumber(Endpoint E, int64_t Value) const {
     auto Is = is(E, op::Const, 0) ? constValue(G, E.Node) : std::nullopt;
     return Is && Is->HasInts && Is->NumElements == 1 && Is->Ints.size() == 1 &&

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each replica slices its rows from a sparse tensor. The program has no tensor
-// with one element per row. So it splits zeros, one per row, among the
+// Each replica slices its rows from a sparse tensor. No tensor of the input has
+// one element per row, so the program splits zeros, one per row, among the
 // replicas. A replica counts its rows in its shard of the zeros. Its slice
 // begins after the rows of the preceding replicas:
 //

@@ -41,7 +41,7 @@ static std::string literal(const Graph &G, NodeId N) {
   return Text;
 }
 
-/// Returns \p E as a term over \p Source, which is x.
+/// Returns the text of the term that computes \p E from \p Source (`x`).
 static std::string term(const Graph &G, Endpoint E, Endpoint Source,
                         unsigned Depth = 0) {
   const Node &This = G.node(E.Node);
@@ -71,7 +71,7 @@ static std::string term(const Graph &G, Endpoint E, Endpoint Source,
   return Text + ")";
 }
 
-/// Returns the term of y, for rows with \p Rank axes.
+/// Returns the text of the term for `y` if `x` has \p Rank axes.
 static std::string definition(int64_t Rank) {
   std::string Len = "Slice(Shape(x,),v0;,v1;,)";
   std::string Lens = "CollectiveGather(" + Len + ",)";

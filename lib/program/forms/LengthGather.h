@@ -23,15 +23,15 @@
 
 namespace graft {
 
-/// Marks all nodes of such a gather. The attribute stays in outputs, where only
-/// it shows the purpose of the nodes.
+/// Marks all nodes of such a gather. The attribute stays in outputs, since the
+/// ops alone do not show the purpose of the nodes.
 inline constexpr llvm::StringRef LengthsAttr = "_graft_lengths";
 
 /// Returns true if \p N is a node of such a gather, but not a collective.
 bool isLengthGatherOp(const Graph &G, NodeId N);
 
-/// Returns x if \p N is y above, with exactly these ops and attributes. Returns
-/// no node otherwise.
+/// Returns `x` if \p N is `y` above, with exactly these ops and attributes.
+/// Returns no node otherwise.
 Endpoint lengthGatherSource(const Graph &G, NodeId N);
 
 } // namespace graft

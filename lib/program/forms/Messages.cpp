@@ -24,8 +24,8 @@ namespace {
 
 /// Run numbers are multiples of this constant.
 constexpr int64_t Spacing = 1024;
-/// The least growth of run numbers per second. It exceeds the spacings of all
-/// runs in a second.
+/// The least growth of run numbers per second. It is more than Spacing times
+/// the number of runs in a second.
 constexpr int64_t PerSecond = int64_t(1) << 30;
 
 std::string withNumber(StringRef Types) {
@@ -43,7 +43,8 @@ void setType(tensorflow::NodeDef &N, const char *Key, unsigned Type) {
   (*N.mutable_attr())[Key].set_type(static_cast<tensorflow::DataType>(Type));
 }
 
-/// Writes a function with an unused number argument: calls wait for the number.
+/// Writes a function with an unused argument for the run number, so that calls
+/// wait for the number.
 struct FunctionWriter {
   explicit FunctionWriter(const std::string &Name) {
     tensorflow::OpDef &Its = *Def.mutable_signature();
@@ -256,7 +257,7 @@ NodeId Messages::check(const Twine &Name, Endpoint Good, StringRef Why,
              inputsOf({Good, Endpoint{Says, 0}}, After), Assert, Device);
 }
 
-/// Receives the first message of \p Q with a number of \p Low or more.
+/// Receives the first message of \p Q whose number is at least \p Low.
 SmallVector<Endpoint, 8> Messages::take(const MessageQueue &Q, Endpoint Low) {
   NodeId Queue = queue(Q);
   std::string Types = withNumber(Q.Types);
@@ -303,8 +304,8 @@ SmallVector<Endpoint, 8> Messages::take(const MessageQueue &Q, Endpoint Low) {
   return Taken;
 }
 
-/// Returns \p Value after the nodes \p After have run. If \p If is true,
-/// \p Copies first get the values of their primaries.
+/// Returns \p Value after the nodes \p After have run. If \p If is true, first
+/// assigns the values of the primaries to \p Copies.
 Endpoint Messages::refresh(const Twine &Name, Endpoint Value, Endpoint If,
                            ArrayRef<NodeId> After, ArrayRef<OwnCopy> Copies) {
   if (Copies.empty())
@@ -387,9 +388,9 @@ NodeId Messages::mark(const MessageQueue &Q, Endpoint Key) {
   return enqueue("mark", Q, Values, {});
 }
 
-/// Returns a number above those of all earlier runs. Puts marks for waiting
-/// workers if the last run did not end or did not record its names, or if a
-/// restarted worker joined it.
+/// Returns a number above the numbers of all earlier runs. Puts marks for
+/// waiting workers if the last run did not end or did not record its names, or
+/// if a restarted worker joined that run.
 Endpoint Messages::chiefBegins(unsigned Names, ArrayRef<MessageQueue> Marked) {
   NodeId Zero = constant("zero", 0), One = constant("one", 1),
          First = constant("last_key", LastNumber);
@@ -594,7 +595,7 @@ NodeId Messages::numberNear(StringRef Device) const {
 }
 
 /// Returns the nodes for which a node on \p Device waits instead of \p Nodes:
-/// one new node replaces several that are in the same other task.
+/// one new node replaces all nodes that are in one other task.
 SmallVector<NodeId, 8> Messages::together(const Twine &Name,
                                           ArrayRef<NodeId> Nodes,
                                           StringRef Device) {

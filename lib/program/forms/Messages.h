@@ -4,9 +4,9 @@
 //
 // The exchange of messages between workers. Messages go through queues and
 // begin with the number of their run, so that a worker may be killed and
-// restarted. In each run the chief chooses a number above all earlier ones and
-// sends it to the workers. The receiver of a message drops messages of earlier
-// runs:
+// restarted. In each run the chief chooses a number above all earlier numbers
+// and sends it to the workers. The receiver of a message drops messages of
+// earlier runs:
 //
 //     put = QueueEnqueueV2(q, number, a, b)
 //
@@ -15,35 +15,36 @@
 //     get = IdentityN(a, b, ^Assert(key <= high))
 //
 // Run numbers are multiples of 1024. A worker that restarts in the middle of a
-// run joins it again, with the number of the run plus 2, 4 and so on. An odd
-// number is a mark without values: messages with lower numbers are obsolete. A
-// worker puts each received message back into its queue, so that a repeated run
-// finds it. The next run drops these messages.
+// run joins the run again, with the number of the run plus 2, 4 and so on. An
+// odd number is a mark without values: messages with lower numbers are
+// obsolete. A worker puts each received message back into its queue, so that a
+// repeated run finds it. The next run drops these messages.
 //
 // A table holds the state of runs. A table in the chief's process is lost with
 // that process. With a table on a server, a worker's run needs no node in the
-// chief's task. But then a worker may have to know if the chief was restarted
-// since it began the run. The worker asks the chief's process by a function
-// call, which other runs skip:
+// chief's task. But then a worker may have to find out if the chief restarted
+// after it began the run. The worker asks the chief's process by a function
+// call. Other runs skip this call:
 //
 //   - A restarted worker takes part in a run again if the chief's process has
 //     begun one.
 //   - A session that is older than the chief's restart does not fail while it
-//     waits for the chief. It receives a mark of the next run. The call then
-//     fails, and MonitoredTrainingSession creates another session.
+//     waits for the chief. The session receives a mark of the next run. Then
+//     the call fails, and MonitoredTrainingSession creates another session.
 //
 // A worker's copies of variables are lost with its process, and an aborted run
-// may have written some of them. So the next run copies the chief's variables
-// to them, before it reads the copies and after it writes them. If the chief
+// may have written some of them. So the next run assigns the chief's variables
+// to the copies, before it reads them and after it writes them. If the chief
 // has completed the aborted run, its variables include the updates of that run.
-// A function makes these reads too, because an edge between tasks costs a
+// A function call makes these reads, too, because an edge between tasks costs a
 // message in every run.
 //
 // An edge between tasks costs as much as a small message. So one message
 // reports that several nodes have run, and no value is sent twice.
 //
 // The pass writes the messages with this class. The check of the written files
-// does the same and compares. All nodes are in one scope.
+// writes them again with the same class and compares. All nodes are in one
+// scope.
 //
 //===----------------------------------------------------------------------===//
 
@@ -93,19 +94,19 @@ public:
   Messages(Graph &G, Place P, NodeId After)
       : G(G), P(std::move(P)), After(After) {}
 
-  /// Adds the number of a run. A run ends at any of \p Names nodes. A run puts
-  /// a mark into the queues \p Marked if an earlier run did not end. On the
-  /// chief these are the queues to each worker. \p Copies are the worker's
+  /// Adds the nodes for the number of a run. A run ends at any of \p Names
+  /// nodes. If an earlier run did not end, a run puts a mark into the queues \p
+  /// Marked, on the chief the queues to each worker. \p Copies are the worker's
   /// copies of variables.
   void begin(unsigned Names, llvm::ArrayRef<MessageQueue> Marked,
              llvm::ArrayRef<OwnCopy> Copies = {});
-  /// Returns the node with the number, in the task of \p Device if there is
-  /// one. A node that waits for it runs after the chief has begun the run and,
-  /// on this worker, after the copies are up to date.
+  /// Returns a node that holds the run number, in the task of \p Device if
+  /// there is one there. A node that waits for it runs after the chief has
+  /// begun the run and, on this worker, after the copies are up to date.
   NodeId numberNear(llvm::StringRef Device) const;
 
-  /// Adds a message with \p Values, which also reports that the nodes \p Ends
-  /// have run. It is sent after the nodes \p After.
+  /// Adds a message with \p Values that also reports that the nodes \p Ends
+  /// have run. The message is sent after the nodes \p After.
   NodeId put(const MessageQueue &Q, llvm::ArrayRef<Endpoint> Values,
              llvm::ArrayRef<NodeId> Ends, llvm::ArrayRef<NodeId> After);
 
@@ -114,20 +115,22 @@ public:
     Endpoint Key;
     NodeId Back = NoNode; ///< Puts a message back, on a worker.
   };
-  /// Adds nodes that receive the message of this run. If \p Exact is given, the
+  /// Adds nodes that receive the message of this run. With \p Exact, the
   /// message must have that number.
   Received get(const MessageQueue &Q, std::optional<Endpoint> Exact);
 
   /// Returns the node that records that the chief's process has begun a run.
-  /// All runs of the chief must run it. NoNode if no worker asks.
+  /// All runs of the chief must run this node. Returns NoNode if no worker
+  /// asks.
   NodeId here() const { return Here; }
 
-  /// Adds a check for runs that end at node number \p Name. It fails unless \p
-  /// Keys, the numbers of the messages of worker \p From, are all equal.
+  /// Adds a check for runs that end at node number \p Name. The check fails
+  /// unless \p Keys, the numbers of the messages from worker \p From, are all
+  /// equal.
   NodeId same(unsigned Name, unsigned From, llvm::ArrayRef<Endpoint> Keys);
 
-  /// Adds node number \p Name at which runs end. It waits for \p After, which
-  /// write \p Copies.
+  /// Adds node number \p Name, at which runs end. This node waits for the nodes
+  /// \p After, which write \p Copies.
   NodeId end(unsigned Name, llvm::ArrayRef<NodeId> After,
              llvm::ArrayRef<OwnCopy> Copies = {});
 
@@ -136,8 +139,9 @@ public:
     return Functions;
   }
 
-  /// Adds a node to the initialization of the chief's session. It records that
-  /// all earlier runs are over, so that restarted workers do not join them.
+  /// Adds a node to the initialization of the chief's session. The node records
+  /// that all earlier runs are over, so that restarted workers do not join
+  /// them.
   NodeId close();
 
 private:
@@ -202,8 +206,8 @@ private:
   NodeId After;
   llvm::StringMap<NodeId> Known; ///< Queues, tables and constants.
   Endpoint Run;                  ///< The number, on the device of the state.
-  /// The same number. On a worker with copies it is computed only after the run
-  /// has begun and the copies are up to date.
+  /// The same number. On a worker with copies, this tensor is computed only
+  /// after the run has begun and the copies are up to date.
   Endpoint Number;
   Endpoint Low, High;
   std::vector<NodeId> Brought; ///< Copies of the number on other devices.

@@ -24,7 +24,7 @@
 namespace graft {
 
 /// Returns true if \p U, a use of the handle or reference of a variable, is
-/// known not to write the variable. Returns false if \p U passes the variable
+/// proved not to write the variable. Returns false if \p U passes the variable
 /// to a loop, or to an op that is not in the op table.
 bool leavesVariable(const Graph &G, Use U);
 
@@ -34,8 +34,8 @@ bool looksUpRows(const Graph &G, NodeId N);
 /// Returns the proxy of the shared variable \p Var, or NoNode.
 NodeId proxyOf(const Graph &G, NodeId Var);
 
-/// Returns true if dependencies order all of \p Updates, which do more than
-/// assign. Nodes that wait for an update depend on \p Gate(update).
+/// Returns true if dependencies order all of \p Updates, none of which is a
+/// plain assignment. Nodes that wait for an update depend on \p Gate(update).
 bool areOrdered(const Graph &G, llvm::ArrayRef<NodeId> Updates,
                 llvm::function_ref<NodeId(NodeId)> Gate);
 

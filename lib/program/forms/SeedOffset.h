@@ -15,8 +15,8 @@ namespace graft {
 /// inputs are parameters of the distribution.
 struct DrawOperands {
   int Sizes = -1; ///< The shape of the result, or its leading part.
-  int Rows = -1;  ///< A parameter per row, as the alpha of RandomGamma.
-  int Seed = -1;  ///< The seed; without one the op has a state.
+  int Rows = -1;  ///< A parameter per row, such as the alpha of RandomGamma.
+  int Seed = -1;  ///< The seed. An op without a seed has a state.
 };
 
 /// Returns the inputs of \p Op, which has the type rule Random.
@@ -30,8 +30,8 @@ bool isSeededDraw(llvm::StringRef Op);
 /// 1), possibly cast. The seed is its input 0.
 bool offsetsSeed(const Graph &G, NodeId N, unsigned Replicas);
 
-/// Returns \p E, input \p K of node \p N. If that is a seed with such an
-/// offset, returns the seed without the offset.
+/// Returns the seed without the offset if \p E, input \p K of node \p N, is a
+/// seed with such an offset. Otherwise returns \p E.
 Endpoint withoutOffset(const Graph &G, NodeId N, unsigned K, Endpoint E,
                        unsigned Replicas);
 

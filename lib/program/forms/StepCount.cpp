@@ -18,8 +18,9 @@ using namespace llvm;
 
 namespace graft {
 
-/// Returns \p Name, or \p Name with the first number that makes it free: no
-/// node has it, and no attribute \p Key is that name or a name beneath it.
+/// Returns \p Name, with the first number that makes it free if needed. A name
+/// is free if no node has it, and if no attribute \p Key is that name or a name
+/// beneath it.
 static std::string freeFor(const Graph &G, StringRef Name, StringRef Key) {
   auto IsTaken = [&](StringRef Text) {
     if (G.find(Text) != NoNode)

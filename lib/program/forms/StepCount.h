@@ -17,7 +17,7 @@
 //
 // Every counted step passes the gate, even if a conditional skips its update.
 // So the count of a worker exceeds the least count by at most `ahead`. A worker
-// sleeps on an accumulator, where many wake-up calls act like one.
+// sleeps on an accumulator, where many wake-ups have the effect of one.
 //
 // The pass writes this form with this class. The check of its files writes the
 // form again with the same class and compares.
@@ -44,7 +44,7 @@ public:
     std::string Frame;  ///< The frame of the loop that waits.
     std::string Server; ///< The device of all nodes.
   };
-  /// Return names that no node of \p G has, the same for each worker.
+  /// Return names that are free in \p G and the same for each worker.
   static std::string freeName(const Graph &G);
   static std::string freeFrame(const Graph &G);
 

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Marks nodes that the graph of one worker has and the graph for all workers
-// lacks. The attribute stays in the file. A check of the files reads it and
-// verifies that each node has the stated purpose.
+// Marks nodes that are in the graph of one worker and not in the graph for all
+// workers. The attribute stays in the file. A check of the files verifies that
+// each node has the stated purpose.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,21 +17,21 @@ namespace graft {
 
 /// The purpose of a node: one of the words below.
 inline constexpr llvm::StringLiteral PartAttr = "_graft_part";
-/// The number of the worker, on part::Number, part::Shared, part::Local and
-/// part::Replica.
+/// On part::Number, part::Shared, part::Local and part::Replica: the number of
+/// the worker.
 inline constexpr llvm::StringLiteral WorkerAttr = "_graft_worker";
-/// The number of workers, on the same nodes.
+/// On the same nodes: the number of workers.
 inline constexpr llvm::StringLiteral WorkersAttr = "_graft_workers";
-/// The steps that a worker may be ahead, on the same nodes of workers that
-/// wait.
+/// On the same nodes, if the staleness of workers is bounded: the number of
+/// steps that a worker may be ahead.
 inline constexpr llvm::StringLiteral StalenessAttr = "_graft_staleness";
 /// On a feed or a fetch of a worker: the axis of its rows.
 inline constexpr llvm::StringLiteral RowsAxisAttr = "_graft_rows";
-/// On part::End: the index of its node among the nodes that a message waited
-/// for.
+/// On part::End: the index of its node among the nodes for which a message
+/// waited.
 inline constexpr llvm::StringLiteral IndexAttr = "_graft_index";
-/// On a part::Outside in a loop: its input before the read moved out of the
-/// loop.
+/// On a part::Outside in a loop: the input that it had before the read moved
+/// out of the loop.
 inline constexpr llvm::StringLiteral InputAttr = "_graft_input";
 
 namespace part {
@@ -45,9 +45,9 @@ inline constexpr llvm::StringLiteral End = "end";
 inline constexpr llvm::StringLiteral Name = "name";
 /// The node that had the name of part::Name before.
 inline constexpr llvm::StringLiteral Step = "step";
-/// Waits for the reads of a worker, and a write waits for it.
+/// A barrier between the reads of a worker and a write.
 inline constexpr llvm::StringLiteral Reads = "reads";
-/// Waits for all messages of a run before a write of the chief.
+/// A barrier between all messages of a run and a write of the chief.
 inline constexpr llvm::StringLiteral AllGiven = "all-given";
 /// The worker's copy of the value of a read.
 inline constexpr llvm::StringLiteral Taken = "taken";
@@ -55,7 +55,7 @@ inline constexpr llvm::StringLiteral Taken = "taken";
 inline constexpr llvm::StringLiteral Own = "own";
 /// A read before a loop that replaces a read in the loop.
 inline constexpr llvm::StringLiteral Outside = "outside";
-/// Nodes by which a value leaves a conditional before it is sent, or enters it.
+/// Nodes that move a value out of a conditional to send it, or into one.
 inline constexpr llvm::StringLiteral Branch = "branch";
 /// The rows of a feed that one worker sends to others.
 inline constexpr llvm::StringLiteral Given = "given";
@@ -68,13 +68,13 @@ inline constexpr llvm::StringLiteral Ready = "ready";
 // On variables of asynchronous workers: shared by all, or local to each.
 inline constexpr llvm::StringLiteral Shared = "shared";
 inline constexpr llvm::StringLiteral Local = "local";
-// With counted steps (StepCount.h), beside Name: the variable that counts, its
+// With counted steps (StepCount.h), in addition to Name: the step counter, its
 // assignment of zeros, and the gate of updates.
 inline constexpr llvm::StringLiteral Steps = "steps";
 inline constexpr llvm::StringLiteral Zeros = "zeros";
 inline constexpr llvm::StringLiteral Gate = "gate";
-// With one replica for each worker, on nodes of this worker: fed, fetched or
-// sliced rows, scales, and values that are sent or combined.
+// With one replica for each worker, on nodes of this worker: rows that are fed,
+// fetched or sliced, scales, and values that are sent or combined.
 inline constexpr llvm::StringLiteral Replica = "replica";
 } // namespace part
 

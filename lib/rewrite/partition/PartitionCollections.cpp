@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Replaces the VariableDef of a partitioned variable by one for each part, as
-// TensorFlow does for a PartitionedVariable: each states its slice and its key.
-// So a Saver that is built after the import writes the same checkpoints. In
-// collections of tensors, the parts replace the variable.
+// TensorFlow does for a PartitionedVariable. Each VariableDef states the slice
+// and the key of its part. So a Saver that is built after the import writes the
+// same checkpoints. In collections of tensors, the parts replace the variable.
 //
 //===----------------------------------------------------------------------===//
 
@@ -109,7 +109,7 @@ void PartitionEditor::declareParts() {
     if (Collection.kind_case() != tensorflow::CollectionDef::kBytesList)
       continue;
     for (const std::string &Bytes : Collection.bytes_list().value()) {
-      // In a collection of other messages, no name of a variable is found here.
+      // Entries that are not VariableDefs do not name a partitioned variable.
       const PartitionedVariable *Of = ByName.lookup(declaredName(Bytes));
       tensorflow::VariableDef V;
       if (Of && !V.ParseFromString(Bytes))
@@ -162,7 +162,7 @@ tensorflow::VariableDef PartitionEditor::declare(tensorflow::VariableDef V,
   auto Initializer = G.findEndpoint(V.initializer_name());
   if (!Initializer)
     return V;
-  // Any other initializer may serve several variables: it is kept.
+  // Any other initializer is kept, because several variables may use it.
   if (auto It = Clones.find(Initializer->Node); It != Clones.end())
     V.set_initializer_name(G.name(It->second[Part]).str());
   if (auto It = SplitOf.find(Initializer->Node);

@@ -100,7 +100,7 @@ void PartitionEditor::run() {
     Old.push_back(Of.Var);
     finish(Of.Var);
   }
-  // Rewrites users in node order, as far as their variables allow it.
+  // Rewrites users in node order as soon as the clones that they need exist.
   while (!Ready.empty()) {
     std::vector<NodeId> Now = std::move(Ready);
     Ready.clear();
@@ -171,8 +171,8 @@ void PartitionEditor::cloneAlias(NodeId N, const PartitionedVariable &Of) {
   finish(N);
 }
 
-/// Adds reads of the parts that run when \p N, which reads the value or only
-/// its shape, would run.
+/// Adds reads of the parts that run when \p N would run. \p N reads the value
+/// or only its shape.
 PartitionEditor::Nodes
 PartitionEditor::partReads(NodeId N, const PartitionedVariable &Of) {
   Nodes Parts;
@@ -203,8 +203,8 @@ void PartitionEditor::rewriteRead(NodeId N, const PartitionedVariable &Of) {
   PartReads[N] = std::move(Parts);
 }
 
-/// Returns all inputs of \p N but input \p Index, as control inputs. With them,
-/// a read for that input runs when \p N would.
+/// Returns all inputs of \p N except input \p Index, as control inputs. With
+/// these, a read for input \p Index runs when \p N would run.
 SmallVector<Endpoint, 8> PartitionEditor::waitsOf(NodeId N,
                                                   unsigned Index) const {
   SmallVector<Endpoint, 8> Waits;
@@ -216,8 +216,8 @@ SmallVector<Endpoint, 8> PartitionEditor::waitsOf(NodeId N,
   return Waits;
 }
 
-/// Makes users of \p N, an Identity of a reference, read the value at their own
-/// run time if they run after an update: see PartitionPlan::isAfterUpdate.
+/// Makes users of \p N, an Identity of a reference, read the value when they
+/// run if they run after an update (see PartitionPlan::isAfterUpdate).
 void PartitionEditor::readLate(NodeId N, const PartitionedVariable &Of) {
   for (Use U : G.uses(N)) {
     if (!G.isData(U) || !Plan.isAfterUpdate(U.User) ||

@@ -61,7 +61,7 @@ private:
   /// Adds a copy of \p Of for part \p Part, under \p Name.
   NodeId clone(NodeId Of, const llvm::Twine &Name, unsigned Part,
                llvm::ArrayRef<Endpoint> Inputs);
-  /// Adds such a copy and replaces partitioned inputs by their part.
+  /// Adds a clone() that reads part \p Part of each partitioned input.
   NodeId cloneForPart(NodeId Of, const llvm::Twine &Name, unsigned Part);
   /// Turns \p N into another op. Drops its attributes, other than `_class`.
   void become(NodeId N, llvm::StringRef Op, llvm::ArrayRef<Endpoint> Inputs,
@@ -76,8 +76,8 @@ private:
   /// Part. It has the part's name in place of the variable's.
   std::string readName(const PartitionedVariable &Of, NodeId Read,
                        unsigned Part) const;
-  /// Sets the control input of `constant` nodes, so that they run in the
-  /// conditional or loop of \p Handle, if there is one.
+  /// Sets the control input of nodes that constant() adds, so that they run in
+  /// the conditional or loop of \p Handle, if there is one.
   void enterContext(Endpoint Handle);
   NodeId constant(NodeId Of, const llvm::Twine &Suffix, unsigned Type,
                   llvm::ArrayRef<int64_t> Shape,
@@ -167,7 +167,7 @@ private:
   void expandEntries(NodeId N, const EntryMap &Of);
   void rewriteRestores();
   void rewriteSaves();
-  /// Returns true if \p N is a saver of parts, or passes a value on to one.
+  /// Returns true if \p N is a saver of parts or forwards a value to a saver.
   bool isSaved(NodeId N) const {
     return Saved.contains(N) || PassedOn.contains(N);
   }

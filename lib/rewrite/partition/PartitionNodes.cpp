@@ -111,7 +111,7 @@ void PartitionEditor::enterContext(Endpoint Handle) {
   if (New) {
     Endpoint First = partOf(Handle, 0);
     It->second = First.Node;
-    // A control edge from a Switch does not choose a branch.
+    // A control edge from a Switch would not select one of the branches.
     if (G.opName(First.Node).ends_with(op::Switch)) {
       bool IsRef = G.isRefOutput(First.Node, First.Port);
       AttrRun Attrs;

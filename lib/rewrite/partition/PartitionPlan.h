@@ -27,8 +27,8 @@ struct PartitionedVariable {
 
   unsigned parts() const { return static_cast<unsigned>(Cut.Sizes.size()); }
   unsigned rank() const { return static_cast<unsigned>(Shape.size()); }
-  /// Returns the axis counted from the end, -1 for the last. It is valid for
-  /// tensors with more leading axes, too.
+  /// Returns the axis counted from the end, -1 for the last axis. Tensors with
+  /// more leading axes have the same number.
   int64_t axisFromEnd() const {
     return static_cast<int64_t>(Cut.Axis) - static_cast<int64_t>(rank());
   }
@@ -74,8 +74,8 @@ public:
     return It == Index.end() ? nullptr : &Cuts[It->second];
   }
   /// Returns true if \p N runs after an update of a partitioned reference.
-  /// Through an Identity of the reference, \p N then reads the value at its own
-  /// run time, not at that of the Identity.
+  /// Through an Identity of the reference, \p N then reads the value when \p N
+  /// runs, not when the Identity runs.
   bool isAfterUpdate(NodeId N) const { return Late.isLate(N); }
   /// Returns the partitioned variable \p Var, or null.
   const PartitionedVariable *findVariable(NodeId Var) const {

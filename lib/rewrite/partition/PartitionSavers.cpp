@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// An entry of SaveV2 or RestoreV2 for a partitioned variable becomes one for
-// each part, with the key of the variable and the slice of the part. So
+// An entry of SaveV2 or RestoreV2 for a partitioned variable becomes one entry
+// for each part. Each has the key of the variable and the slice of the part. So
 // checkpoints have the same contents as for the whole variable:
 //
 //     SaveV2(.., ["w"], [""], w)  →  SaveV2(.., ["w", "w"],
@@ -31,8 +31,8 @@ namespace {
 /// Inputs of SaveV2 in front of the tensors.
 constexpr unsigned SaveArgs = 3;
 
-/// Returns the strings of the constant vector \p N; nullopt if it is not one or
-/// has an unusual encoding.
+/// Returns the strings of the constant vector \p N, or nullopt if \p N is
+/// another node or has an unusual encoding.
 std::optional<std::vector<std::string>> stringVector(const Graph &G, NodeId N) {
   if (!G.isOp(N, op::Const) || G.typeAttr(N, "dtype") != unsigned(DT_STRING))
     return std::nullopt;
