@@ -11,7 +11,6 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <fmt/format.h>
@@ -207,7 +206,8 @@ std::vector<std::string> elements(const TensorProto &T, int64_t Count,
   return Out;
 }
 
-/// Returns \p Values in nested brackets, from dimension \p Dim on.
+/// Returns \p Values in nested brackets, from dimension \p Dim on. The rank is
+/// at most MaxDepth.
 std::string nested(const TensorShapeProto &Shape, int Dim,
                    ArrayRef<std::string> Values) {
   if (Dim == Shape.dim_size())
@@ -234,8 +234,13 @@ int64_t countOf(const TensorShapeProto &Shape, int64_t Most) {
   return Count;
 }
 
+/// Returns the number of elements if nested() may print them, else -1.
+int64_t nestedCount(const TensorShapeProto &Shape, int64_t Most) {
+  return Shape.dim_size() <= int(MaxDepth) ? countOf(Shape, Most) : -1;
+}
+
 std::string tensorText(const TensorProto &T) {
-  if (int64_t Count = countOf(T.tensor_shape(), MaxElements); Count > 0)
+  if (int64_t Count = nestedCount(T.tensor_shape(), MaxElements); Count > 0)
     if (auto Values = elements(T, Count, MaxString); !Values.empty())
       return nested(T.tensor_shape(), 0, Values);
   return "<" + typeText(T.dtype()) + shapeText(T.tensor_shape()) + ">";
@@ -293,26 +298,30 @@ std::string plainText(const AttrValue &A, size_t Limit) {
   }
 }
 
-std::string nameOf(const tensorflow::NameAttrList &F) { return F.name(); }
+/// Returns a function without its attributes.
+std::string nameOf(const tensorflow::NameAttrList &F) {
+  return F.name() + (F.attr_size() == 0 ? "" : "{...}");
+}
+
+/// Returns a tensor with its type, which also lists have.
+std::string typedTensorText(const TensorProto &T) {
+  std::string Type = "<" + typeText(T.dtype()) + shapeText(T.tensor_shape());
+  if (!T.tensor_content().empty())
+    return Type + "=" + quoted(T.tensor_content()) + ">";
+  std::vector<std::string> Values = T.dtype() == tensorflow::DT_STRING
+                                        ? stringTexts(T, SIZE_MAX)
+                                        : fieldTexts(T);
+  return Values.empty() ? Type + ">" : Type + "=" + join(Values, ",") + ">";
+}
 
 /// Returns the forms of a tensor that may be read as exactly \p T.
 std::vector<std::string> tensorForms(const TensorProto &T) {
-  std::string Type = "<" + typeText(T.dtype()) + shapeText(T.tensor_shape());
-  int64_t Count = countOf(T.tensor_shape(), int64_t(1) << 24);
   std::vector<std::string> Forms;
-  if (Count == 0)
-    Forms.push_back(Type + ">");
-  if (Count > 0 && Count <= MaxElements * MaxElements)
+  if (int64_t Count = nestedCount(T.tensor_shape(), MaxElements * MaxElements);
+      Count > 0)
     if (auto Values = elements(T, Count, SIZE_MAX); !Values.empty())
       Forms.push_back(nested(T.tensor_shape(), 0, Values));
-  if (!T.tensor_content().empty()) {
-    Forms.push_back(Type + "=" + quoted(T.tensor_content()) + ">");
-  } else {
-    bool IsString = T.dtype() == tensorflow::DT_STRING;
-    Forms.push_back(
-        Type + "=" +
-        join(IsString ? stringTexts(T, SIZE_MAX) : fieldTexts(T), ",") + ">");
-  }
+  Forms.push_back(typedTensorText(T));
   return Forms;
 }
 
@@ -344,13 +353,17 @@ std::vector<std::string> forms(const AttrValue &A, unsigned Depth) {
     return tensorForms(A.tensor());
   case AttrValue::kFunc:
     return {functionText(A.func(), Depth)};
-  case AttrValue::kList:
-    return {listText(
-        A.list(), SIZE_MAX,
-        [](const TensorProto &T) { return tensorForms(T).back(); },
-        [&](const tensorflow::NameAttrList &F) {
-          return functionText(F, Depth);
-        })};
+  case AttrValue::kList: {
+    std::string Text = listText(A.list(), SIZE_MAX, typedTensorText,
+                                [&](const tensorflow::NameAttrList &F) {
+                                  return functionText(F, Depth);
+                                });
+    // The first element shows the kind of a list.
+    std::string Floats = Text;
+    if (A.list().f_size())
+      Floats.insert(std::min(Text.find(','), Text.size() - 1), ".0");
+    return {std::move(Text), std::move(Floats)};
+  }
   default:
     return {plainText(A, SIZE_MAX)};
   }
@@ -426,6 +439,14 @@ bool AttrTextReader::fail(std::string Message) {
   return false;
 }
 
+/// Consumes a comma and the blanks after it.
+bool AttrTextReader::comma() {
+  if (!consume(','))
+    return false;
+  Rest = Rest.ltrim(" \t");
+  return true;
+}
+
 bool AttrTextReader::consume(char C) {
   if (!Rest.starts_with(StringRef(&C, 1)))
     return false;
@@ -436,7 +457,8 @@ bool AttrTextReader::consume(char C) {
 /// Returns the characters up to the next one that ends a number or a name.
 StringRef AttrTextReader::word() const {
   return Rest.take_until([](char C) {
-    return isSpace(C) || StringRef("[](){}<>,=\"").contains(C);
+    return isSpace(C) || StringRef("[](){}<>,=\"").contains(C) ||
+           (!isPrint(C) && static_cast<uint8_t>(C) < 128);
   });
 }
 
@@ -462,6 +484,8 @@ StringRef AttrTextReader::kindOf(bool InList) const {
   if (!Number.empty() && (isDigit(Number[0]) || Number[0] == '.'))
     return Number.find_first_not_of("0123456789") == StringRef::npos ? "int"
                                                                      : "float";
+  if (Word.empty() || !(isAlpha(Word[0]) || Word[0] == '_'))
+    return "";
   return !Rest.drop_front(Word.size()).starts_with("{") && parseType(Word)
              ? "type"
              : "func";
@@ -506,16 +530,22 @@ bool AttrTextReader::readInteger(int64_t &Value) {
   return true;
 }
 
-/// Reads a number with the precision of \p T.
+/// Reads a number with the precision of \p T, as the writer prints it.
 template <typename T> static bool parseFloat(StringRef Word, T &Value) {
+  StringRef Digits = Word;
+  Digits.consume_front("-");
+  bool IsInfinite = Digits == "inf";
+  if (!IsInfinite && Digits != "nan" &&
+      (Digits.empty() ||
+       Digits.find_first_not_of("0123456789.eE+-") != StringRef::npos))
+    return false;
   std::string Text = Word.str();
   char *End = nullptr;
   if constexpr (std::is_same_v<T, float>)
     Value = std::strtof(Text.c_str(), &End);
   else
     Value = std::strtod(Text.c_str(), &End);
-  return !Text.empty() && *End == '\0' &&
-         Text.find_first_of("xXpP") == std::string::npos;
+  return End == Text.c_str() + Text.size() && std::isinf(Value) == IsInfinite;
 }
 
 bool AttrTextReader::readFloat(float &Value) {
@@ -541,7 +571,7 @@ bool AttrTextReader::readShape(TensorShapeProto &Shape) {
     if (!consume('?') && !readInteger(Size))
       return false;
     Shape.add_dim()->set_size(Size);
-  } while (consume(','));
+  } while (comma());
   return consume(']') || fail("expected ',' or ']'");
 }
 
@@ -555,6 +585,9 @@ bool AttrTextReader::readFunction(tensorflow::NameAttrList &Function) {
     return true;
   if (consume('}'))
     return true;
+  if (Rest.starts_with("..."))
+    return fail("the attributes of the function were left out; print the "
+                "graph with --emit=lines");
   if (++Depth > MaxDepth)
     return fail("too many brackets");
   do {
@@ -562,9 +595,11 @@ bool AttrTextReader::readFunction(tensorflow::NameAttrList &Function) {
     Rest = Rest.drop_front(Key.size());
     if (Key.empty() || !consume('='))
       return fail("expected an attribute of the function: key=value");
+    if (Function.attr().contains(Key.str()))
+      return fail("the attribute '" + Key.str() + "' is given twice");
     if (!read((*Function.mutable_attr())[Key.str()], {"", Key}))
       return false;
-  } while (consume(','));
+  } while (comma());
   --Depth;
   return consume('}') || fail("expected ',' or '}'");
 }
@@ -596,10 +631,15 @@ bool AttrTextReader::readElement(TensorProto &Tensor) {
   case tensorflow::DT_UINT8:
   case tensorflow::DT_INT16:
   case tensorflow::DT_UINT16:
-  case tensorflow::DT_INT32:
-    Valid = IsInteger(INT32_MIN, INT32_MAX);
+  case tensorflow::DT_INT32: {
+    bool IsUnsigned = Tensor.dtype() == tensorflow::DT_UINT8 ||
+                      Tensor.dtype() == tensorflow::DT_UINT16;
+    unsigned Bits = 8 * elementSize(Tensor.dtype());
+    Valid = IsUnsigned ? IsInteger(0, maxUIntN(Bits))
+                       : IsInteger(minIntN(Bits), maxIntN(Bits));
     Tensor.add_int_val(static_cast<int32_t>(Integer));
     break;
+  }
   case tensorflow::DT_INT64:
     Valid = IsInteger(INT64_MIN, INT64_MAX);
     Tensor.add_int64_val(Integer);
@@ -618,7 +658,7 @@ bool AttrTextReader::readElement(TensorProto &Tensor) {
     break;
   default:
     return fail("elements of the type " + typeText(Tensor.dtype()) +
-                " have no text");
+                " have no text; write their bytes, such as <half[1]=\"..\">");
   }
   if (!Valid)
     return fail("expected an element of the type " + typeText(Tensor.dtype()));
@@ -649,7 +689,7 @@ bool AttrTextReader::readNested(TensorProto &Tensor, unsigned Depth,
     if (!readNested(Tensor, Depth + 1, Count))
       return false;
     ++Rows;
-  } while (consume(','));
+  } while (comma());
   auto *Dim = Shape.mutable_dim(static_cast<int>(Depth));
   if (Dim->size() == 0)
     Dim->set_size(Rows);
@@ -700,7 +740,7 @@ bool AttrTextReader::readTypedTensor(TensorProto &Tensor) {
       do
         if (!readElement(Tensor))
           return false;
-      while (consume(','));
+      while (comma());
     }
   } else if (countOf(Tensor.tensor_shape(), INT64_MAX) != 0) {
     return fail("the elements of the tensor were left out; print the graph "
@@ -731,6 +771,8 @@ bool AttrTextReader::readList(AttrValue::ListValue &List, StringRef Kind,
     return true;
   if (Kind.empty()) {
     Kind = kindOf(/*InList=*/true);
+    if (Kind.empty())
+      return fail("expected a value");
     // [1,2.5] is a list of floats.
     if (Kind == "int" && Rest.take_until([](char C) {
                                return C == ']';
@@ -769,7 +811,7 @@ bool AttrTextReader::readList(AttrValue::ListValue &List, StringRef Kind,
     default:
       return fail("expected an element of a list");
     }
-  } while (consume(','));
+  } while (comma());
   return consume(']') || fail("expected ',' or ']'");
 }
 
@@ -790,13 +832,13 @@ bool AttrTextReader::readKind(AttrValue &Value, StringRef Kind,
   if (Kind == "func")
     return readFunction(*Value.mutable_func());
   if (Kind == "int") {
-    int64_t Integer;
+    int64_t Integer = 0;
     bool Valid = readInteger(Integer);
     Value.set_i(Integer);
     return Valid;
   }
   if (Kind == "float") {
-    float Float;
+    float Float = 0;
     bool Valid = readFloat(Float);
     Value.set_f(Float);
     return Valid;
@@ -816,18 +858,6 @@ bool AttrTextReader::readKind(AttrValue &Value, StringRef Kind,
   return true;
 }
 
-/// Returns true if a value of the form \p Form may be one of kind \p Kind.
-static bool mayBe(StringRef Form, StringRef Kind) {
-  if (Kind.starts_with("list("))
-    return Form == "list";
-  return StringSwitch<bool>(Kind)
-      .Case("float", Form == "int" || Form == "float")
-      .Case("shape", Form == "shape" || Form == "list")
-      .Case("tensor", Form != "type" && Form != "func" && Form != "shape")
-      .Case("func", Form == "type" || Form == "func" || Form == "bool")
-      .Default(Form == Kind);
-}
-
 bool AttrTextReader::read(AttrValue &Value, const AttrPlace &Place) {
   if (consume('!')) {
     std::string Bytes;
@@ -843,11 +873,15 @@ bool AttrTextReader::read(AttrValue &Value, const AttrPlace &Place) {
   }
   if (Rest.consume_front("<none>"))
     return true;
-  StringRef Form = kindOf(/*InList=*/false), Kind = Form;
+  StringRef Kind;
   if (const OpDef *Def = findOp(Place.Op))
     for (const AttrDef &A : Def->attrs())
-      if (Place.Key == A.Name && mayBe(Form, A.Type))
+      if (Place.Key == A.Name)
         Kind = A.Type;
+  if (Kind.empty())
+    Kind = kindOf(/*InList=*/false);
+  if (Kind.empty())
+    return fail("expected a value");
   return readKind(Value, Kind, Place.TensorType);
 }
 

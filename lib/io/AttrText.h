@@ -58,6 +58,7 @@ public:
 private:
   bool fail(std::string Message);
   bool consume(char C);
+  bool comma();
   bool readKind(tensorflow::AttrValue &Value, llvm::StringRef Kind,
                 int TensorType);
   bool readList(tensorflow::AttrValue::ListValue &List, llvm::StringRef Kind,

@@ -10,6 +10,7 @@
 #include "lib/io/AttrText.h"
 #include "lib/io/LineForm.h"
 #include "lib/io/read/Read.h"
+#include "lib/ops/Ops.h"
 #include "lib/ops/ProgramOps.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -55,7 +56,11 @@ private:
   bool readInputs(tensorflow::NodeDef &Node);
   bool readAttrs(tensorflow::NodeDef &Node);
   bool readAttr(tensorflow::NodeDef &Node, int TensorType);
+  int tensorType() const;
+  bool checkMarks();
 
+  /// The numbers of replicas after ops, and their places.
+  std::vector<std::pair<StringRef, const char *>> Marks;
   StringRef Rest;
   tensorflow::GraphDef *Graph;
   std::string Fault;
@@ -65,6 +70,8 @@ private:
 void LineReader::skip() {
   for (;;) {
     Rest = Rest.drop_while(isBlank);
+    if (Rest.starts_with("#"))
+      Rest = Rest.drop_until([](char C) { return C == '\n'; });
     if (!Rest.starts_with("\n"))
       return;
     StringRef Next = Rest.drop_front();
@@ -72,8 +79,6 @@ void LineReader::skip() {
     if (Text.data() == Next.data() || Text.empty() || Text[0] == '\n')
       return;
     Rest = Text;
-    if (Rest[0] == '#')
-      Rest = Rest.drop_until([](char C) { return C == '\n'; });
   }
 }
 
@@ -106,9 +111,13 @@ bool LineReader::readName(std::string &Name, StringRef What) {
 /// Reads the mark of a per-replica node: '*', or '*' and the number of
 /// replicas.
 bool LineReader::readCopies(tensorflow::NodeDef &Node) {
+  const char *At = Rest.data();
   if (!Rest.consume_front("*"))
     return true;
-  Rest = Rest.drop_while(isDigit);
+  StringRef Number = Rest.take_while(isDigit);
+  if (!Number.empty())
+    Marks.push_back({Number, At});
+  Rest = Rest.drop_front(Number.size());
   (*Node.mutable_attr())[CopiesAttr.str()].set_s("per-replica");
   return true;
 }
@@ -145,15 +154,38 @@ bool LineReader::readAttr(tensorflow::NodeDef &Node, int TensorType) {
   return Valid || fail(Value.error());
 }
 
-/// Reads the attributes. The type of a constant precedes its value, because
-/// keys are sorted.
+/// Returns the type that the attribute `dtype` of the node gives to its
+/// tensors, or 0. The attribute may come after the tensors.
+int LineReader::tensorType() const {
+  LineReader Ahead(Rest, *Graph);
+  for (;;) {
+    Ahead.skip();
+    if (Ahead.Rest.empty() || Ahead.Rest.starts_with("\n"))
+      return 0;
+    if (Ahead.Rest.consume_front("dtype=")) {
+      AttrTextReader Type(Ahead.Rest);
+      tensorflow::AttrValue Value;
+      return Type.read(Value, {op::Const, "dtype"}) ? Value.type() : 0;
+    }
+    bool InQuotes = false, Escaped = false;
+    Ahead.Rest = Ahead.Rest.drop_while([&](char C) {
+      if (C == '\n' || (isBlank(C) && !InQuotes))
+        return false;
+      InQuotes ^= C == '"' && !Escaped;
+      Escaped = C == '\\' && !Escaped;
+      return true;
+    });
+  }
+}
+
 bool LineReader::readAttrs(tensorflow::NodeDef &Node) {
+  int TensorType = tensorType();
   for (;;) {
     if (!Rest.empty() && !isBlank(Rest[0]) && Rest[0] != '\n' &&
-        Rest.data()[-1] != ' ')
+        !isBlank(Rest.data()[-1]))
       return fail("expected a space");
     skip();
-    if (Rest.empty() || Rest.starts_with("\n") || Rest.starts_with("#"))
+    if (Rest.empty() || Rest.starts_with("\n"))
       break;
     if (Rest.consume_front("!")) {
       AttrTextReader Others(Rest);
@@ -165,11 +197,13 @@ bool LineReader::readAttrs(tensorflow::NodeDef &Node) {
       tensorflow::NodeDef Fields;
       if (!Fields.ParseFromString(Bytes))
         return fail("these are not the bytes of a NodeDef");
+      if (!Fields.name().empty() || !Fields.op().empty() ||
+          Fields.input_size() || !Fields.device().empty() || Fields.attr_size())
+        return fail("these bytes have fields that the line has, too");
       Node.MergeFrom(Fields);
       continue;
     }
-    auto Type = Node.attr().find("dtype");
-    if (!readAttr(Node, Type == Node.attr().end() ? 0 : Type->second.type()))
+    if (!readAttr(Node, TensorType))
       return false;
   }
   Rest = Rest.drop_until([](char C) { return C == '\n'; });
@@ -177,6 +211,9 @@ bool LineReader::readAttrs(tensorflow::NodeDef &Node) {
 }
 
 bool LineReader::readNode(tensorflow::NodeDef &Node) {
+  if (Rest.starts_with("---"))
+    return fail("expected '--- GraphDef' or '--- MetaGraphDef' at the "
+                "beginning of a line");
   if (!readName(*Node.mutable_name(), "the name of a node"))
     return false;
   if (!consume('='))
@@ -196,6 +233,25 @@ bool LineReader::read() {
     if (!readNode(Node))
       return false;
     Nodes.emplace_back(Node.name(), At);
+  }
+  return checkMarks();
+}
+
+/// Checks that the marks of per-replica nodes have the replicas of the mesh.
+bool LineReader::checkMarks() {
+  std::optional<int64_t> Replicas;
+  for (const tensorflow::NodeDef &Node : Graph->node())
+    if (auto It = Node.attr().find("replicas");
+        Node.op() == MeshOp && It != Node.attr().end())
+      Replicas = It->second.i();
+  for (auto [Number, At] : Marks) {
+    int64_t Value;
+    if (Replicas && (Number.getAsInteger(10, Value) || Value != *Replicas)) {
+      Rest = StringRef(At, 0);
+      return fail(("'*" + Number + "' is not the number of replicas of the " +
+                   "mesh, " + Twine(*Replicas))
+                      .str());
+    }
   }
   return true;
 }

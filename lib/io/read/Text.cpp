@@ -136,6 +136,10 @@ Error parseLines(StringRef Text, StringRef FileName, InputKind Kind,
                     ? *static_cast<tensorflow::MetaGraphDef &>(Message)
                            .mutable_graph_def()
                     : static_cast<tensorflow::GraphDef &>(Message);
+  if (Graph.node_size() != 0)
+    return make_error<InputError>(
+        FileName.str(), "nodes stand before '---', each on a line of its own",
+        Above + 1, 1);
   return readLines(File.Nodes, FileName, Graph, Lines);
 }
 

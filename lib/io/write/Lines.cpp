@@ -38,7 +38,8 @@ bool isPerReplica(const tensorflow::NodeDef &Node) {
   return It != Node.attr().end() && It->second.s() == "per-replica";
 }
 
-std::string line(tensorflow::NodeDef Node, StringRef Mark) {
+/// Returns the line of \p Node, and removes its fields.
+std::string line(tensorflow::NodeDef &Node, StringRef Mark) {
   std::string Out = nameText(Node.name()) + " = " + nameText(Node.op());
   if (isPerReplica(Node)) {
     Out += Mark;
@@ -75,22 +76,26 @@ void takeNodes(tensorflow::GraphDef &Graph, ByteSink &Sink) {
   std::string Mark = "*";
   for (const tensorflow::NodeDef &Node : Graph.node())
     if (auto It = Node.attr().find("replicas");
-        Node.op() == MeshOp && It != Node.attr().end())
+        Node.op() == MeshOp && It != Node.attr().end() && It->second.i() > 0)
       Mark = "*" + itostr(It->second.i());
-  for (const tensorflow::NodeDef &Node : Graph.node())
+  for (tensorflow::NodeDef &Node : *Graph.mutable_node())
     Sink.write(line(Node, Mark) + "\n");
   Graph.clear_node();
 }
 
 /// Writes the fields of \p Message, which has no nodes.
-void writeRest(const google::protobuf::Message &Message, StringRef Kind,
-               ByteSink &Sink) {
+Error writeRest(const google::protobuf::Message &Message, StringRef Kind,
+                ByteSink &Sink) {
   std::string Text;
   google::protobuf::TextFormat::Printer Printer;
   Printer.SetExpandAny(false);
   Printer.PrintToString(Message, &Text);
-  if (!Text.empty() || Kind != "GraphDef")
-    Sink.write((LineForm::Rest + Kind + "\n" + Text).str());
+  // The text of an unknown field cannot be read.
+  std::unique_ptr<google::protobuf::Message> Again(Message.New());
+  if (!google::protobuf::TextFormat::ParseFromString(Text, Again.get()))
+    return failure("the graph has fields that have no text; use --emit=pb");
+  Sink.write((LineForm::Rest + Kind + "\n" + Text).str());
+  return Error::success();
 }
 
 } // namespace
@@ -104,8 +109,7 @@ Error writeLines(InputKind Kind, StringRef Bytes, ByteSink &Sink) {
     if (!Parse(Meta))
       return failure("protobuf cannot parse the output");
     takeNodes(*Meta.mutable_graph_def(), Sink);
-    writeRest(Meta, "MetaGraphDef", Sink);
-    return Error::success();
+    return writeRest(Meta, "MetaGraphDef", Sink);
   }
   if (Kind != InputKind::GraphDef)
     return failure("--emit=lines writes a GraphDef or a MetaGraphDef only; use "
@@ -113,9 +117,11 @@ Error writeLines(InputKind Kind, StringRef Bytes, ByteSink &Sink) {
   tensorflow::GraphDef Graph;
   if (!Parse(Graph))
     return failure("protobuf cannot parse the output");
+  bool IsEmpty = Graph.node_size() == 0;
   takeNodes(Graph, Sink);
-  writeRest(Graph, "GraphDef", Sink);
-  return Error::success();
+  if (Graph.ByteSizeLong() == 0 && !IsEmpty)
+    return Error::success();
+  return writeRest(Graph, "GraphDef", Sink);
 }
 
 } // namespace graft
