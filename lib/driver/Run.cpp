@@ -703,7 +703,7 @@ bool Run::finish() {
   bool ShowRemarks = O.Remarks && O.RemarksFile.empty();
   for (const Diagnostic &D :
        groupAlike(Diags, /*ShowAll=*/ShowRemarks || O.Strict))
-    // The Run of a function has printed its messages.
+    // The Run of a function has printed the messages about it.
     if (D.Function.empty() &&
         (D.Level != Severity::Remark || ShowRemarks || D.Shown))
       printDiagnostic(errs(), File, D);

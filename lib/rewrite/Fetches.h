@@ -67,7 +67,7 @@ public:
   const std::map<std::pair<NodeId, uint32_t>, bool> &tensors() const {
     return Found;
   }
-  /// Results at which the batch size was lost.
+  /// Returns the nodes at which the inference lost the batch size.
   llvm::ArrayRef<NodeId> lost() const { return Lost; }
   /// Returns true if \p E is fetched although it is equal on all replicas.
   bool isPicked(Endpoint E) const {

@@ -334,7 +334,7 @@ void ReductionReport::warnNoGradient(const ProgramFacts &Facts) const {
     const Node &This = G.node(N);
     if (This.Kind == Inserted::Reduce || This.Kind == Inserted::Gather)
       return;
-    // A node that is kept unreplicated may compute the gradient.
+    // An unreplicated node may compute the gradient, which needs no reduction.
     if (isKeptOnce(G, N))
       return;
     IsSpread |= This.Count == Copies::PerReplica;

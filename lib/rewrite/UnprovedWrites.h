@@ -38,8 +38,8 @@ struct Repair {
 std::vector<Repair> findRepairs(const Module &M, const ProgramFacts &Facts,
                                 bool OnlyNamed);
 
-/// Combines the unproved values that are written to variables with an
-/// aggregation, as the aggregation says. Returns true if it inserted nodes.
+/// For each variable that has an aggregation, applies it to the unproved values
+/// that replicas write to the variable. Returns true if it inserted nodes.
 bool aggregateWrites(Graph &G, const ProgramFacts &Facts,
                      DiagnosticEngine &Diags);
 

@@ -219,7 +219,8 @@ unsigned Build::numShards(const VariableRow &Row, unsigned Axis, Shards How) {
   for (uint64_t N = 2; N <= Most; ++N)
     if ((Size % N == 0) == (How == Shards::Even))
       return N;
-  // Even: no N up to Most divides the size. Uneven: every such N divides it.
+  // No N fits: for Even, no N up to Most divides the size; for Uneven, each
+  // does.
   return 2;
 }
 

@@ -417,7 +417,8 @@ void Checker::checkConstant(const ProgramFacts &Facts, NodeId P) {
     auto Was = In.attr(I, "value");
     if (G.node(P).Count == Copies::Once || !Was ||
         !isLocalSplat(G, Facts.Dims, P, *Was, Replicas))
-      error(P, "this constant has the size of a per-replica shard");
+      error(P, "this constant has the size of a shard, but is no shard of the "
+               "input's constant");
     return;
   }
   // An unchanged constant is right if no element is a per-replica size.

@@ -488,7 +488,7 @@ void RunsApart::error(NodeId N, uint32_t Number) {
   if (Number < NumForeign)
     return C.error(N,
                    "a run of this node also runs '" + G.name(Of) +
-                       "', whose effect the input does not have",
+                       "', which has an effect and is not in the input",
                    Because);
   std::string Name = ("'" + In.name(Of) + "'").str();
   StringRef Op = In.opNames()[In.op(Of)];

@@ -605,7 +605,7 @@ void EntryFinder::add(NodeId N, const SparseArguments &A) {
   auto [It, New] = Found.try_emplace({I.Node, I.Port});
   SparseFeed &F = It->second;
   // If the dense factor has rows of the batch, the sparse matrix has a column
-  // for each row of the batch.
+  // for each row of the batch, so its rows cannot be split without its columns.
   bool IsSquare = G.isOp(N, op::SparseTensorDenseMatMul) &&
                   !G.boolAttr(N, "adjoint_a").value_or(false) &&
                   OfBatch[G.input(N, 3).Node];

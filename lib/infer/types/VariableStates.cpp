@@ -99,8 +99,9 @@ bool TypeInference::usesState() {
     // All copies are equal, or the node does not read the value.
     if (S->Type.isPlain() || is(trait::AsksVariable))
       continue;
-    setAll(varying("uses in place a variable whose copies are partial or "
-                   "differ per replica"));
+    setAll(
+        varying("uses the reference of a variable whose copies are partial or "
+                "differ per replica"));
     // A saver must not save copy 0 of a reference as the value.
     if (S->OnRead && node().Count == Copies::Once)
       T.Unproved.push_back({N, I});

@@ -88,7 +88,7 @@ bool Cutter::splitFeed(NodeId Split) {
                               "the rows of all workers; give --feed=NAME=copy");
     return false;
   }
-  // The parts that this worker reads.
+  // This worker reads the outputs First to First + Parts - 1 of the split.
   auto Mines = [&](unsigned Worker) { return Worker == unsigned(Mine); };
   auto First = static_cast<unsigned>(find_if(Plan.WorkerOf, Mines) -
                                      Plan.WorkerOf.begin());
