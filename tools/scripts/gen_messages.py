@@ -58,13 +58,16 @@ class Reader:
         self.joins = self.goes_on = False
 
     def read(self, source):
-        before = ""
+        earlier = before = ""
         for match in TOKEN.finditer(source):
             token = match[0]
             if token.startswith(("//", "/*", 'R"')):
                 continue
+            if token == "Id" and before == ".":  # of a diagnostic: its message ends before
+                self.end()
             if token.startswith('"'):
-                if not (before == "include" or before == "C"):
+                # No message: what is included, an id, what is compared with ==.
+                if before not in ("include", "C") and not (before == "=" and earlier in ("Id", "=", "!")):
                     self.string(token[1:-1])
             elif token == "(" or token == "{":
                 self.calls.append(before if token == "(" else "")
@@ -78,7 +81,7 @@ class Reader:
             elif self.sentence and not token.startswith("'"):
                 self.joins = True
                 self.goes_on |= token == "+"
-            before = token
+            earlier, before = before, token
         self.end()
         return self.found
 
