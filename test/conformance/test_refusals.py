@@ -30,10 +30,17 @@ def test_second_run(model, reduction, strategy, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["ref", "resource"])
-@pytest.mark.parametrize("model", ["linear", "cnn", "embedding", "wide_mlp"])
+@pytest.mark.parametrize("model", ["linear", "cnn_nobn", "embedding", "wide_mlp"])
 def test_static_batch_does_not_divide(model, kind, tmp_path):
-    message = refused(harness.export(Spec(model, kind, BATCH)), Options(5), tmp_path)
+    """One device computes the step, which is the same; with --strict this is an error."""
+    spec = Spec(model, kind, BATCH)
+    message = refused(harness.export(spec), Options(5, extra=("--strict",)), tmp_path)
     assert str(BATCH) in message
+    with Rewritten(spec, Options(5)) as session:
+        session.restart()
+        for step, batch in enumerate(session.batches):
+            harness.assert_close(session.step(batch), session.reference.losses[step], "loss")
+            session.check(session.reference.variables[step + 1], f"after step {step}")
 
 
 @pytest.mark.parametrize("model", ["linear", "cnn_nobn", "embedding"])
