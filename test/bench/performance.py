@@ -75,7 +75,8 @@ ROWS = [
     Row("P6*", "1,000,000 nodes x2 / 100,000 nodes x2, user CPU", 18, 13, "{:.1f}"),
     Row("P6b*", "100,000 nodes x2 / 10,000 nodes x2, user CPU", 18, 13, "{:.1f}"),
     Row("P7*", "empty pipeline: wall / protobuf's parse + serialize of the input", 1 / 2, 1 / 4, "inverse"),
-    Row("P8*", "slowest local pass, ns per input node", 100, 30, "{:.0f}"),
+    # The same 510 instructions per node take 46 to 106 ns on one machine, depending on what else it does.
+    Row("P8*", "slowest local pass, ns per input node", 140, 30, "{:.0f}"),
     Row("P9*", "inference of replication types, ns per input node", 500, 200, "{:.0f}"),
     Row("P10", "ResNet-50 x8: whole process / protobuf's parse + serialize of the output", 1 / 4, 1 / 8, "inverse"),
     Row("P11", "1,000,000 nodes x8 in shards: peak memory / size of the output", 0.25, 0.17),
