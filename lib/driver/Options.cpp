@@ -86,8 +86,8 @@ Choice Emit(
     "emit", {"pb", "pbtxt", "lines", "summary", "dot", "types", "none"},
     cl::value_desc("format"), cl::cat(Files),
     cl::desc("The format of the output: pb, pbtxt, lines (a line for each "
-             "node, which "
-             "graft reads back), summary (such lines without large constants), "
+             "node, which graft reads back), summary (such lines without large "
+             "constants), "
              "dot, types (a line for each tensor of the program) or none"));
 Text Around(
     "around", cl::value_desc("node[:hops]"), cl::cat(Files),

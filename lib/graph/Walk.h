@@ -47,6 +47,18 @@ inline bool enter(llvm::DenseSet<NodeId> &Seen, NodeId N) {
 
 inline constexpr auto Everywhere = [](NodeId) { return true; };
 
+/// Adds to \p Seen the nodes \p From and all nodes that \p Next adds to the
+/// list for an added node at which \p GoesOn is true.
+template <typename SetT, typename GoesOnFn, typename NextFn>
+void close(std::vector<NodeId> From, SetT &Seen, GoesOnFn GoesOn, NextFn Next) {
+  while (!From.empty()) {
+    NodeId N = From.back();
+    From.pop_back();
+    if (enter(Seen, N) && GoesOn(N))
+      Next(N, From);
+  }
+}
+
 } // namespace walk
 
 /// Adds to \p Seen the nodes \p From and all nodes on which they depend,
@@ -57,31 +69,25 @@ template <typename GraphT, typename SetT,
           typename Fn = decltype(walk::Everywhere)>
 void walkInputs(const GraphT &G, std::vector<NodeId> From, Along Edges,
                 SetT &Seen, Fn GoesOn = walk::Everywhere) {
-  while (!From.empty()) {
-    NodeId N = From.back();
-    From.pop_back();
-    if (!walk::enter(Seen, N) || !GoesOn(N))
-      continue;
-    for (Endpoint E : G.inputs(N))
-      if (Edges == Along::All || !E.isControl())
-        From.push_back(E.Node);
-  }
+  walk::close(std::move(From), Seen, GoesOn,
+              [&](NodeId N, std::vector<NodeId> &Next) {
+                for (Endpoint E : G.inputs(N))
+                  if (Edges == Along::All || !E.isControl())
+                    Next.push_back(E.Node);
+              });
 }
 
 /// Likewise, for the nodes that depend on \p From.
 template <typename SetT, typename Fn = decltype(walk::Everywhere)>
 void walkUsers(const Graph &G, std::vector<NodeId> From, Along Edges,
                SetT &Seen, Fn GoesOn = walk::Everywhere) {
-  while (!From.empty()) {
-    NodeId N = From.back();
-    From.pop_back();
-    if (!walk::enter(Seen, N) || !GoesOn(N))
-      continue;
-    G.forEachUse(N, [&](Use U) {
-      if (Edges == Along::All || G.isData(U))
-        From.push_back(U.User);
-    });
-  }
+  walk::close(std::move(From), Seen, GoesOn,
+              [&](NodeId N, std::vector<NodeId> &Next) {
+                G.forEachUse(N, [&](Use U) {
+                  if (Edges == Along::All || G.isData(U))
+                    Next.push_back(U.User);
+                });
+              });
 }
 
 /// Returns the tensor that a chain of ops of the types \p Ops forwards to \p E

@@ -17,6 +17,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 using namespace llvm;
 
@@ -61,121 +62,61 @@ std::string shapeText(const TensorShapeProto &Shape) {
   return Out + "]";
 }
 
-/// Returns the bytes of an element of \p Type in tensor_content, or 0 if its
-/// elements have no text.
-unsigned elementSize(int Type) {
-  switch (Type) {
-  case tensorflow::DT_BOOL:
-  case tensorflow::DT_INT8:
-  case tensorflow::DT_UINT8:
-    return 1;
-  case tensorflow::DT_INT16:
-  case tensorflow::DT_UINT16:
-    return 2;
+/// Calls \p F with a zero of the type of the elements of \p T, as
+/// tensor_content has them, and with the repeated field of that type. Does
+/// nothing if the elements have no text.
+template <typename Fn> void withElements(const TensorProto &T, Fn F) {
+  switch (T.dtype()) {
   case tensorflow::DT_FLOAT:
-  case tensorflow::DT_INT32:
-  case tensorflow::DT_UINT32:
-    return 4;
+    return F(0.0f, T.float_val());
   case tensorflow::DT_DOUBLE:
+    return F(0.0, T.double_val());
+  case tensorflow::DT_INT8:
+    return F(int8_t(0), T.int_val());
+  case tensorflow::DT_UINT8:
+    return F(uint8_t(0), T.int_val());
+  case tensorflow::DT_INT16:
+    return F(int16_t(0), T.int_val());
+  case tensorflow::DT_UINT16:
+    return F(uint16_t(0), T.int_val());
+  case tensorflow::DT_INT32:
+    return F(int32_t(0), T.int_val());
+  case tensorflow::DT_UINT32:
+    return F(uint32_t(0), T.uint32_val());
   case tensorflow::DT_INT64:
+    return F(int64_t(0), T.int64_val());
   case tensorflow::DT_UINT64:
-    return 8;
+    return F(uint64_t(0), T.uint64_val());
+  case tensorflow::DT_BOOL:
+    return F(false, T.bool_val());
   default:
-    return 0;
+    return;
   }
-}
-
-template <typename T> T element(StringRef Bytes, size_t I) {
-  T Value;
-  std::memcpy(&Value, Bytes.data() + I * sizeof(T), sizeof(T));
-  return Value;
 }
 
 /// Returns the elements that the repeated field of the type of \p T has.
 std::vector<std::string> fieldTexts(const TensorProto &T) {
   std::vector<std::string> Out;
-  auto Add = [&](const auto &Values) {
+  withElements(T, [&](auto, const auto &Values) {
     for (const auto &V : Values)
       Out.push_back(fmt::format("{}", V));
-  };
-  switch (T.dtype()) {
-  case tensorflow::DT_FLOAT:
-    Add(T.float_val());
-    break;
-  case tensorflow::DT_DOUBLE:
-    Add(T.double_val());
-    break;
-  case tensorflow::DT_INT8:
-  case tensorflow::DT_UINT8:
-  case tensorflow::DT_INT16:
-  case tensorflow::DT_UINT16:
-  case tensorflow::DT_INT32:
-    Add(T.int_val());
-    break;
-  case tensorflow::DT_UINT32:
-    Add(T.uint32_val());
-    break;
-  case tensorflow::DT_INT64:
-    Add(T.int64_val());
-    break;
-  case tensorflow::DT_UINT64:
-    Add(T.uint64_val());
-    break;
-  case tensorflow::DT_BOOL:
-    Add(T.bool_val());
-    break;
-  default:
-    break;
-  }
+  });
   return Out;
 }
 
 std::vector<std::string> contentTexts(const TensorProto &T) {
   std::vector<std::string> Out;
   StringRef Raw(T.tensor_content());
-  auto Add = [&](auto Zero) {
-    using Element = decltype(Zero);
-    for (size_t I = 0; I < Raw.size() / sizeof(Element); ++I)
-      Out.push_back(fmt::format("{}", element<Element>(Raw, I)));
-  };
-  switch (T.dtype()) {
-  case tensorflow::DT_FLOAT:
-    Add(0.0f);
-    break;
-  case tensorflow::DT_DOUBLE:
-    Add(0.0);
-    break;
-  case tensorflow::DT_INT8:
-    Add(int8_t(0));
-    break;
-  case tensorflow::DT_UINT8:
-    Add(uint8_t(0));
-    break;
-  case tensorflow::DT_INT16:
-    Add(int16_t(0));
-    break;
-  case tensorflow::DT_UINT16:
-    Add(uint16_t(0));
-    break;
-  case tensorflow::DT_INT32:
-    Add(int32_t(0));
-    break;
-  case tensorflow::DT_UINT32:
-    Add(uint32_t(0));
-    break;
-  case tensorflow::DT_INT64:
-    Add(int64_t(0));
-    break;
-  case tensorflow::DT_UINT64:
-    Add(uint64_t(0));
-    break;
-  case tensorflow::DT_BOOL:
-    for (char C : Raw)
-      Out.push_back(C ? "true" : "false");
-    break;
-  default:
-    break;
-  }
+  withElements(T, [&](auto Value, const auto &) {
+    for (; Raw.size() >= sizeof(Value); Raw = Raw.drop_front(sizeof(Value))) {
+      // Any byte but 0 is true.
+      if constexpr (std::is_same_v<decltype(Value), bool>)
+        Value = Raw[0] != 0;
+      else
+        std::memcpy(&Value, Raw.bytes_begin(), sizeof(Value));
+      Out.push_back(fmt::format("{}", Value));
+    }
+  });
   return Out;
 }
 
@@ -193,12 +134,12 @@ std::vector<std::string> elements(const TensorProto &T, int64_t Count,
   std::vector<std::string> Out;
   if (T.dtype() == tensorflow::DT_STRING)
     Out = stringTexts(T, Limit);
-  else if (elementSize(T.dtype()) == 0)
-    return {};
   else
     Out = T.tensor_content().empty() ? fieldTexts(T) : contentTexts(T);
-  if (Out.empty() && T.dtype() != tensorflow::DT_STRING)
-    Out.push_back(T.dtype() == tensorflow::DT_BOOL ? "false" : "0");
+  if (Out.empty())
+    withElements(T, [&](auto Zero, const auto &) {
+      Out.push_back(fmt::format("{}", Zero));
+    });
   if (Out.empty())
     return {};
   // A repeated field shorter than the tensor repeats its last element.
@@ -632,11 +573,12 @@ bool AttrTextReader::readElement(TensorProto &Tensor) {
   case tensorflow::DT_INT16:
   case tensorflow::DT_UINT16:
   case tensorflow::DT_INT32: {
-    bool IsUnsigned = Tensor.dtype() == tensorflow::DT_UINT8 ||
-                      Tensor.dtype() == tensorflow::DT_UINT16;
-    unsigned Bits = 8 * elementSize(Tensor.dtype());
-    Valid = IsUnsigned ? IsInteger(0, maxUIntN(Bits))
-                       : IsInteger(minIntN(Bits), maxIntN(Bits));
+    withElements(Tensor, [&](auto Zero, const auto &) {
+      using Limits = std::numeric_limits<decltype(Zero)>;
+      if constexpr (sizeof(Zero) <= sizeof(int32_t))
+        Valid = IsInteger(static_cast<int64_t>(Limits::min()),
+                          static_cast<int64_t>(Limits::max()));
+    });
     Tensor.add_int_val(static_cast<int32_t>(Integer));
     break;
   }
@@ -701,19 +643,12 @@ bool AttrTextReader::readNested(TensorProto &Tensor, unsigned Depth,
 /// Moves the elements of \p T to tensor_content, where TensorFlow has them.
 static void packElements(TensorProto &T) {
   std::string Bytes;
-  auto Add = [&](auto Value) {
-    Bytes.append(reinterpret_cast<const char *>(&Value), sizeof(Value));
-  };
-  unsigned Size = elementSize(T.dtype());
-  for (int32_t V : T.int_val())
-    Bytes.append(reinterpret_cast<const char *>(&V), std::min(Size, 4u));
-  for_each(T.float_val(), Add);
-  for_each(T.double_val(), Add);
-  for_each(T.int64_val(), Add);
-  for_each(T.uint32_val(), Add);
-  for_each(T.uint64_val(), Add);
-  for (bool V : T.bool_val())
-    Bytes += static_cast<char>(V);
+  withElements(T, [&](auto Element, const auto &Values) {
+    for (auto Value : Values) {
+      Element = static_cast<decltype(Element)>(Value);
+      Bytes.append(reinterpret_cast<const char *>(&Element), sizeof(Element));
+    }
+  });
   TensorProto Packed;
   Packed.set_dtype(T.dtype());
   *Packed.mutable_tensor_shape() = T.tensor_shape();

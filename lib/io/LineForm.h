@@ -13,7 +13,13 @@
 #ifndef GRAFT_LIB_IO_LINEFORM_H
 #define GRAFT_LIB_IO_LINEFORM_H
 
+#include "lib/ops/ProgramOps.h"
+
+#include "tensorflow/core/framework/graph.pb.h"
+
 #include "llvm/ADT/StringExtras.h"
+
+#include <optional>
 
 namespace graft {
 
@@ -31,6 +37,16 @@ struct LineForm {
 inline bool isBareName(llvm::StringRef Name) {
   return !Name.empty() && !Name.starts_with("---") &&
          llvm::none_of(Name, LineForm::endsName);
+}
+
+/// Returns the number of replicas of the mesh, which the mark of a per-replica
+/// node repeats.
+inline std::optional<int64_t> meshReplicas(const tensorflow::GraphDef &Graph) {
+  for (const tensorflow::NodeDef &Node : Graph.node())
+    if (Node.op() == MeshOp)
+      if (auto It = Node.attr().find("replicas"); It != Node.attr().end())
+        return It->second.i();
+  return std::nullopt;
 }
 
 } // namespace graft

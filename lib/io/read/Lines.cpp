@@ -11,7 +11,6 @@
 #include "lib/io/LineForm.h"
 #include "lib/io/read/Read.h"
 #include "lib/ops/Ops.h"
-#include "lib/ops/ProgramOps.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -239,11 +238,7 @@ bool LineReader::read() {
 
 /// Checks that the marks of per-replica nodes have the replicas of the mesh.
 bool LineReader::checkMarks() {
-  std::optional<int64_t> Replicas;
-  for (const tensorflow::NodeDef &Node : Graph->node())
-    if (auto It = Node.attr().find("replicas");
-        Node.op() == MeshOp && It != Node.attr().end())
-      Replicas = It->second.i();
+  std::optional<int64_t> Replicas = meshReplicas(*Graph);
   for (auto [Number, At] : Marks) {
     int64_t Value;
     if (Replicas && (Number.getAsInteger(10, Value) || Value != *Replicas)) {
@@ -304,8 +299,7 @@ LineFile splitLines(StringRef Text) {
 }
 
 Error readLines(StringRef Lines, StringRef FileName,
-                tensorflow::GraphDef &Graph,
-                StringMap<std::pair<unsigned, unsigned>> &Found) {
+                tensorflow::GraphDef &Graph, LineMap &Found) {
   LineReader Reader(Lines, Graph);
   bool Valid = Reader.read();
   Places Of(Lines);

@@ -19,7 +19,7 @@
 #ifndef GRAFT_LIB_IO_READ_LINES_H
 #define GRAFT_LIB_IO_READ_LINES_H
 
-#include "lib/io/Module.h"
+#include "lib/io/read/Text.h"
 
 #include "tensorflow/core/framework/graph.pb.h"
 
@@ -41,8 +41,7 @@ LineFile splitLines(llvm::StringRef Text);
 /// Adds the nodes of \p Lines to \p Graph. \p Places gets the line and column
 /// of each node.
 llvm::Error readLines(llvm::StringRef Lines, llvm::StringRef FileName,
-                      tensorflow::GraphDef &Graph,
-                      llvm::StringMap<std::pair<unsigned, unsigned>> &Places);
+                      tensorflow::GraphDef &Graph, LineMap &Places);
 
 } // namespace graft
 

@@ -10,7 +10,6 @@
 #include "lib/io/AttrText.h"
 #include "lib/io/LineForm.h"
 #include "lib/io/Serialize.h"
-#include "lib/ops/ProgramOps.h"
 #include "lib/support/Failure.h"
 
 #include "google/protobuf/text_format.h"
@@ -74,10 +73,8 @@ std::string line(tensorflow::NodeDef &Node, StringRef Mark) {
 /// Writes the nodes of \p Graph and removes them from it.
 void takeNodes(tensorflow::GraphDef &Graph, ByteSink &Sink) {
   std::string Mark = "*";
-  for (const tensorflow::NodeDef &Node : Graph.node())
-    if (auto It = Node.attr().find("replicas");
-        Node.op() == MeshOp && It != Node.attr().end() && It->second.i() > 0)
-      Mark = "*" + itostr(It->second.i());
+  if (auto Replicas = meshReplicas(Graph); Replicas && *Replicas > 0)
+    Mark += itostr(*Replicas);
   for (tensorflow::NodeDef &Node : *Graph.mutable_node())
     Sink.write(line(Node, Mark) + "\n");
   Graph.clear_node();
