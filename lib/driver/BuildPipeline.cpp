@@ -149,6 +149,8 @@ Pipeline buildPipeline(const StrategyOptions &O, bool OnGpus) {
     Collectives.How = ReductionKind::Add;
   if (!IsTpu)
     P.add(createInsertCollectivesPass(Collectives));
+  if (!IsTpu && !Workers && !O.BetweenGraphs && !O.EvenBatches)
+    P.add(createRepeatRowsPass());
   if (!Workers)
     P.add(createRefreshCopiesPass());
   if (O.CheckCopies)

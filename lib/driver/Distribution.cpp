@@ -154,6 +154,9 @@ OptionFlag Grad(&InsertReductionsOptions::Grad,
                 cl::value_desc("VAR=TENSOR,how"));
 OptionFlag Variable(&MirrorVariablesOptions::Rules, "variable",
                     cl::value_desc("GLOB=policy[,how]"));
+Flag EvenBatches("even-batches", cl::cat(Distribution),
+                 cl::desc("Fail a step if the replicas do not divide its rows, "
+                          "instead of repeating rows"));
 Flag CheckCopies("check-copies", cl::cat(Distribution),
                  cl::desc("Fail the step if the copies of a variable differ"));
 OptionFlag NoGradientSlots(&InsertReductionsOptions::NoGradientSlots,
@@ -524,6 +527,7 @@ Expected<StrategyOptions> checkStrategy(const OtherOptions &Other) {
   copy_if(Fetch, std::back_inserter(S.Fetches),
           [](StringRef F) { return F != "none"; });
   S.CheckCopies = CheckCopies;
+  S.EvenBatches = EvenBatches;
   return S;
 }
 

@@ -34,6 +34,9 @@ inline constexpr llvm::StringRef CombineAttr = "combine";
 inline constexpr llvm::StringRef PowerAttr = "power";
 /// The same for each element of a vector of sizes.
 inline constexpr llvm::StringRef PowersAttr = "powers";
+/// On a `_Scale`: true if the value is also multiplied by n/N, see
+/// lib/program/forms/RowRepeat.h.
+inline constexpr llvm::StringRef ShareAttr = "share";
 
 namespace combine {
 inline constexpr llvm::StringLiteral Sum = "sum";

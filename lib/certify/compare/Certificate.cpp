@@ -8,6 +8,7 @@
 
 #include "lib/certify/compare/LoopCheck.h"
 #include "lib/certify/compare/NodeChecks.h"
+#include "lib/certify/compare/RepeatCheck.h"
 #include "lib/certify/compare/RunsApart.h"
 #include "lib/certify/compare/SizeFactCheck.h"
 #include "lib/certify/forms/InsertedForm.h"
@@ -512,6 +513,7 @@ bool Checker::run() {
   if (Proxies)
     Proxies->check(Facts);
   checkNodes(*this, Facts);
+  checkRepeats(*this, Facts);
   checkRunsApart(*this, Facts);
   return Errors == 0;
 }

@@ -61,6 +61,20 @@ private:
     return false;
   }
   bool stamped(NodeId N) const { return File.isStamped(N); }
+  /// Returns true if the scale \p N has a factor that is no constant.
+  bool hasFactor(NodeId N) const {
+    return L.node(N).NumData > 1 && !L.isOp(L.input(N, 1).Node, op::Const);
+  }
+  /// Returns the node that repeats the rows of the split \p N, or NoNode.
+  NodeId repeatOf(NodeId N) const {
+    NodeId From = L.isOp(N, op::Split) && L.node(N).NumData == 2
+                      ? L.input(N, 1).Node
+                      : NoNode;
+    return From != NoNode && L.isOp(From, op::Tile) && stamped(From) &&
+                   L.node(From).NumData == 2
+               ? From
+               : NoNode;
+  }
   /// Returns true if the group may lack copy 0: it is a device copy, or
   /// refreshes a variable from copy 0. A proxy is refreshed on every replica.
   bool mayLackPrimary(const Group &Gr) const {
@@ -78,6 +92,7 @@ private:
   bool controls(Group &Gr, NodeId N, unsigned Replica, bool Once,
                 std::vector<Endpoint> &Result);
   std::optional<int64_t> axisAt(Endpoint E) const;
+  NodeId keptOf(NodeId Keep) const;
   bool combined(Group &Gr, std::vector<Endpoint> &Result);
   bool source(Endpoint E, NodeId User, unsigned Replica, bool Once,
               Endpoint &Result);
@@ -113,13 +128,17 @@ bool Folder::group() {
     // Lowering adds operands to a marked node, such as its axis or factor.
     // Parts has their positions.
     StringRef Op = L.opName(N);
-    SmallVector<unsigned, 2> Parts;
+    SmallVector<unsigned, 3> Parts;
     if (Op == op::Split)
       Parts = {0};
     else if (Op == op::ConcatV2)
       Parts = {L.node(N).NumData - 1};
-    else if (Op == op::Mul || Op == op::FloorDiv)
+    else if (Op == op::StridedSlice)
+      Parts = {0, 1, 3};
+    else if ((Op == op::Mul || Op == op::FloorDiv) && !hasFactor(N))
       Parts = {1};
+    if (repeatOf(N) != NoNode)
+      Parts.push_back(1);
     else if (Op == op::Min || Op == op::Max || Op == op::All || Op == op::Any)
       Parts = {0, 1};
     for (unsigned I : Parts) {
@@ -319,11 +338,18 @@ bool Folder::source(Endpoint E, NodeId User, unsigned Replica, bool Once,
 bool Folder::edges(Group &Gr, unsigned Replica, bool Once,
                    std::vector<Endpoint> &Result) {
   NodeId N = Once ? Gr.Once : Gr.Copies[Replica];
-  unsigned Data = L.node(N).NumData;
-  if (stamped(N))
-    Data = 1; // lowering added the other operands
+  unsigned Data = L.node(N).NumData, First = 0;
+  NodeId Of = N;
+  // Lowering added the other operands.
+  if (stamped(N) && repeatOf(N) != NoNode) {
+    Of = repeatOf(N);
+    Data = 2;
+  } else if (stamped(N)) {
+    First = L.isOp(N, op::Split) ? 1 : 0;
+    Data = !L.isOp(N, op::Split) && hasFactor(N) ? 2 : 1;
+  }
   for (unsigned I = 0; I < Data; ++I) {
-    Endpoint E = L.input(N, stamped(N) && L.isOp(N, op::Split) ? 1 : I), To;
+    Endpoint E = L.input(Of, First + I), To;
     if (!source(E, N, Replica, Once, To))
       return false;
     Result.push_back(To);
@@ -377,13 +403,39 @@ std::optional<int64_t> Folder::axisAt(Endpoint E) const {
   return Value->Ints[0];
 }
 
+/// Returns the concatenation of which \p Keep keeps the first elements along
+/// one axis; NoNode if it keeps others.
+NodeId Folder::keptOf(NodeId Keep) const {
+  if (L.node(Keep).NumData != 4)
+    return NoNode;
+  NodeId All = L.input(Keep, 0).Node;
+  if (!stamped(All) || !L.isOp(All, op::ConcatV2) || L.node(All).NumData < 2)
+    return NoNode;
+  auto Axis = axisAt(L.input(All, L.node(All).NumData - 1));
+  auto Begin = constValue(L, L.input(Keep, 1).Node),
+       Strides = constValue(L, L.input(Keep, 3).Node);
+  if (!Axis || *Axis < 0 || *Axis >= MaxRank || !Begin || !Strides ||
+      Begin->Ints.size() != size_t(*Axis) + 1 ||
+      Strides->Ints.size() != Begin->Ints.size() ||
+      !all_of(Begin->Ints, [](int64_t I) { return I == 0; }) ||
+      !all_of(Strides->Ints, [](int64_t I) { return I == 1; }))
+    return NoNode;
+  for (StringRef Mask : {"begin_mask", "end_mask"})
+    if (L.intAttr(Keep, Mask) != (int64_t(1) << *Axis) - 1)
+      return NoNode;
+  for (StringRef Mask : {"ellipsis_mask", "new_axis_mask", "shrink_axis_mask"})
+    if (L.intAttr(Keep, Mask).value_or(0) != 0)
+      return NoNode;
+  return All;
+}
+
 /// Folds a merge, which combines copies 0 to N-1 of one tensor in order.
 bool Folder::combined(Group &Gr, std::vector<Endpoint> &Result) {
   NodeId N = Gr.Once, Values = N;
   StringRef Op = L.opName(Gr.model());
   StringRef Combine = StringSwitch<StringRef>(Op)
                           .Case(op::AddN, combine::Sum)
-                          .Case(op::ConcatV2, combine::Concat)
+                          .Cases(op::ConcatV2, op::StridedSlice, combine::Concat)
                           .Case(op::Min, combine::Min)
                           .Case(op::Max, combine::Max)
                           .Case(op::All, combine::And)
@@ -400,6 +452,11 @@ bool Folder::combined(Group &Gr, std::vector<Endpoint> &Result) {
         L.intAttr(Values, "axis") != 0 || L.boolAttr(N, "keep_dims") != false ||
         !Axis || !Axis->HasInts || Axis->Ints.size() != 1 || Axis->Ints[0] != 0)
       return error(N, "does not combine along the axis of the replicas");
+  }
+  if (Op == op::StridedSlice) {
+    Values = keptOf(N);
+    if (Values == NoNode)
+      return error(N, "does not keep the first rows of all replicas");
   }
   unsigned Count = Combine == combine::Pick ? 1 : Replicas;
   if (L.node(Values).NumData < Count)
@@ -423,10 +480,16 @@ bool Folder::combined(Group &Gr, std::vector<Endpoint> &Result) {
       Gr.Program, "T",
       L.outputType(L.input(Values, 0).Node, L.input(Values, 0).Port));
   if (Combine == combine::Concat) {
-    auto Axis = axisAt(L.input(N, Count));
+    auto Axis = L.node(Values).NumData > Count ? axisAt(L.input(Values, Count))
+                                               : std::nullopt;
     if (!Axis)
       return error(N, "concatenates along an unknown axis");
     P->setIntAttr(Gr.Program, "axis", *Axis);
+    Endpoint To;
+    if (Values != N && !source(L.input(N, 2), N, 0, true, To))
+      return false;
+    if (Values != N)
+      Result.push_back(To);
   }
   return controls(Gr, N, 0, true, Result);
 }
@@ -494,12 +557,13 @@ bool Folder::connect(Group &Gr) {
     auto Factor = constScalar(L, L.input(M, 1).Node);
     for (NodeId Copy : Gr.Copies)
       if (Copy != NoNode &&
-          (!stamped(Copy) || constScalar(L, L.input(Copy, 1).Node) != Factor))
+          (!stamped(Copy) || (!hasFactor(M) && constScalar(L, L.input(Copy, 1)
+                                                               .Node) != Factor)))
         return error(Copy,
                      "scales by a different factor than the other copies");
     // A factor for each element scales a vector of global sizes, which is
     // unreplicated.
-    if ((!Factor && Gr.Once == NoNode) ||
+    if ((!Factor && Gr.Once == NoNode && !hasFactor(M)) ||
         !takeScale(L, M, Replicas, *P, Gr.Program))
       return error(M, "does not scale by a power of the number of replicas");
   }

@@ -8,6 +8,7 @@
 
 #include "lib/certify/forms/ProxyCheck.h"
 #include "lib/program/Program.h"
+#include "lib/program/forms/RowRepeat.h"
 
 #include <cmath>
 
@@ -86,9 +87,23 @@ std::optional<int64_t> powerOfReplicas(double Factor, unsigned Replicas,
 bool takeScale(const Graph &File, NodeId N, unsigned Replicas, Graph &Program,
                NodeId Made) {
   // The powers that the file itself states are no evidence.
-  for (StringRef Key : {PowerAttr, PowersAttr})
+  for (StringRef Key : {PowerAttr, PowersAttr, ShareAttr})
     Program.removeAttr(Made, Key);
   Endpoint Number = File.input(N, 1);
+  if (auto Lookup = rowLookup(File, Number)) {
+    auto Found =
+        scalePowers(File, *Lookup, File.outputType(File.input(N, 0)),
+                    File.isOp(N, op::FloorDiv), Replicas);
+    if (!Found)
+      return false;
+    if (Found->Powers.size() == 1)
+      Program.setIntAttr(Made, PowerAttr, Found->Powers[0]);
+    else
+      Program.setAttr(Made, PowersAttr, encodeIntListAttr(Found->Powers));
+    if (Found->Share)
+      Program.setAttr(Made, ShareAttr, encodeBoolAttr(true));
+    return true;
+  }
   auto Factors = constValue(File, Number.Node);
   if (Factors && Factors->HasInts && Factors->NumElements > 1 &&
       File.isOp(N, op::Mul)) {

@@ -134,7 +134,7 @@ void ReplicaExpander::sizes(
 uint64_t ReplicaExpander::sizeBound() const {
   // Name: the bytes that a name may grow by, with the head of its field and a
   // port. Fixed: the bytes of a node without the input's names and attributes.
-  constexpr uint64_t Name = 48, Fixed = 128, Special = 1024;
+  constexpr uint64_t Name = 48, Fixed = 128, Special = 2048;
   uint64_t Total = 0, LongestDevice = 0, LongestName = 0;
   for (const DeviceRow &Row : Rows)
     LongestDevice = std::max<uint64_t>(LongestDevice, Row.Longest);
@@ -162,7 +162,7 @@ uint64_t ReplicaExpander::sizeBound() const {
     if (This.Flags & NF_Led)
       Each += This.NameSize + Name;
     if (Program[This.Op] != Plain) {
-      One += Special + 4 * (LongestName + Name);
+      One += Special + 12 * (LongestName + Name);
       Each += LongestName + Name;
     }
     if (IsOnce)

@@ -430,12 +430,30 @@ void NodeRenderer::split() {
   StringRef Dim = operand("/split_dim");
   constant(Dim, encodeIntTensor(DT_INT32, {}, G.intAttr(N, "axis").value_or(0)),
            DT_INT32);
+  std::string Type = encodeTypeAttr(G.typeAttr(N, "T").value_or(DT_INVALID));
+  bool Repeats = This->NumData == 2;
+  StringRef Repeat;
+  if (Repeats) {
+    Repeat = operand("/repeat");
+    ownName(Segment::Name, Repeat);
+    field(2, op::Tile);
+    dataInput(G.input(N, 0));
+    dataInput(G.input(N, 1));
+    device();
+    attribute("T", Type);
+    attribute("Tmultiples", encodeTypeAttr(DT_INT32));
+    stamp();
+    endPart();
+  }
   ownName(Segment::Name);
   field(2, op::Split);
   ownName(Segment::Input, Dim);
-  dataInput(G.input(N, 0));
+  if (Repeats)
+    ownName(Segment::Input, Repeat);
+  else
+    dataInput(G.input(N, 0));
   device();
-  attribute("T", encodeTypeAttr(G.typeAttr(N, "T").value_or(DT_INVALID)));
+  attribute("T", Type);
   attribute("num_split", encodeIntAttr(Count));
   stamp();
   if (auto Rows = G.attr(N, RowsAttr))
@@ -460,7 +478,10 @@ void NodeRenderer::merge() {
     AxisName = operand("/axis");
     constant(AxisName, encodeIntTensor(DT_INT32, {}, Axis), DT_INT32);
   }
-  ownName(Segment::Name, Stack);
+  // The rows of all replicas, of which the first ones are kept.
+  bool Keeps = Combine == combine::Concat && This->NumData == 2;
+  StringRef All = Keeps ? operand("/rows") : StringRef();
+  ownName(Segment::Name, Keeps ? All : Stack);
   field(2, Stacks                       ? op::Pack
            : Combine == combine::Sum    ? op::AddN
            : Combine == combine::Concat ? op::ConcatV2
@@ -480,6 +501,8 @@ void NodeRenderer::merge() {
     attribute(AssumedAttr, encodeIntAttr(*Assumed));
   stamp();
   endPart();
+  if (Keeps)
+    return keep(All, Axis);
   if (!Stacks)
     return;
   ownName(Segment::Name);
@@ -496,14 +519,54 @@ void NodeRenderer::merge() {
   endPart();
 }
 
+/// Adds the node that keeps the first elements of \p All along \p Axis.
+void NodeRenderer::keep(StringRef All, int64_t Axis) {
+  SmallVector<int64_t, 8> Begin(static_cast<size_t>(Axis) + 1),
+      Strides(Begin.size(), 1);
+  auto Vector = [&](StringRef Suffix, ArrayRef<int64_t> Values) {
+    StringRef Name = operand(Suffix);
+    constant(Name,
+             encodeIntTensor(DT_INT32, static_cast<int64_t>(Values.size()),
+                             Values),
+             DT_INT32);
+    return Name;
+  };
+  StringRef BeginName = Vector("/begin", Begin),
+            StridesName = Vector("/strides", Strides);
+  ownName(Segment::Name);
+  field(2, op::StridedSlice);
+  ownName(Segment::Input, All);
+  ownName(Segment::Input, BeginName);
+  dataInput(G.input(N, 1));
+  ownName(Segment::Input, StridesName);
+  device();
+  attribute("Index", encodeTypeAttr(DT_INT32));
+  attribute("T", encodeTypeAttr(G.typeAttr(N, "T").value_or(DT_INVALID)));
+  // The axes before stay whole.
+  int64_t Before = (int64_t(1) << Axis) - 1;
+  for (StringRef Mask : {"begin_mask", "end_mask"})
+    attribute(Mask, encodeIntAttr(Before));
+  if (auto Assumed = G.intAttr(N, AssumedAttr))
+    attribute(AssumedAttr, encodeIntAttr(*Assumed));
+  stamp();
+  endPart();
+}
+
 void NodeRenderer::scale() {
   ScaleFactor By = scaleFactor(G, N, Count);
-  StringRef FactorName = operand("/factor");
-  constant(FactorName, By.Tensor, By.Type);
+  bool HasFactor = This->NumData == 2;
+  StringRef FactorName;
+  if (!HasFactor) {
+    FactorName = operand("/factor");
+    constant(FactorName, By.Tensor, By.Type);
+  }
   ownName(Segment::Name);
   field(2, By.Op);
   dataInput(G.input(N, 0));
-  ownName(Segment::Input, FactorName);
+  if (HasFactor)
+    dataInput(G.input(N, 1));
+  else
+    ownName(Segment::Input, FactorName);
   for (Endpoint Input : G.controlInputs(N))
     controlInput(Input.Node);
   device();

@@ -281,6 +281,7 @@ private:
   void constant(llvm::StringRef Suffix, llvm::StringRef Value, unsigned Type);
   void split();
   void merge();
+  void keep(llvm::StringRef All, int64_t Axis);
   void scale();
 
   // Sizes and bytes (Render.cpp).

@@ -7,6 +7,7 @@
 #include "lib/lower/expand/ScaleFactor.h"
 #include "lib/ops/Ops.h"
 #include "lib/ops/ProgramOps.h"
+#include "lib/program/forms/RowRepeat.h"
 
 #include <cmath>
 
@@ -28,6 +29,11 @@ ScaleFactor scaleFactor(unsigned Type, int64_t Power, unsigned Count) {
 
 ScaleFactor scaleFactor(const Graph &G, NodeId Scale, unsigned Count) {
   unsigned Type = G.typeAttr(Scale, "T").value_or(DT_INVALID);
+  if (G.node(Scale).NumData == 2) {
+    bool Divides = isScaleDivision(Type, G.intAttr(Scale, PowerAttr).value_or(0),
+                                   G.boolAttr(Scale, ShareAttr).value_or(false));
+    return {Divides ? op::FloorDiv : op::Mul, Type, {}};
+  }
   auto Powers = G.intListAttr(Scale, PowersAttr);
   if (!Powers)
     return scaleFactor(Type, G.intAttr(Scale, PowerAttr).value_or(0), Count);

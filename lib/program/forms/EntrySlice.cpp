@@ -50,10 +50,16 @@ private:
   }
   /// Returns the tensor that \p E splits among replicas along axis 0.
   Endpoint whole(Endpoint E) const {
-    return is(E, ToReplicasOp, 1) && G.isPerReplica(E.Node) &&
+    return E.Node != NoNode && E.Port == 0 && G.isOp(E.Node, ToReplicasOp) &&
+                   G.node(E.Node).NumData != 0 && G.isPerReplica(E.Node) &&
                    G.intAttr(E.Node, "axis").value_or(0) == 0
                ? G.input(E.Node, 0)
                : Endpoint{};
+  }
+  /// Returns the number of a replica, or the number of its shard, as the
+  /// operand that numbers the replicas.
+  Endpoint number(Endpoint E) const {
+    return is(E, op::FloorMod, 2) ? G.input(E.Node, 0) : E;
   }
   bool isCount(Endpoint E) const {
     return Replicas == 0 ? E.Node != NoNode : isNumber(E, Replicas);
@@ -86,7 +92,7 @@ NodeId EntrySlice::rows(NodeId N) const {
   Endpoint First = G.input(Start.Node, 1), None = G.input(Start.Node, 2);
   if (!is(None, op::ZerosLike, 1) || G.input(None.Node, 0) != Rest ||
       !is(First, op::Mul, 2) || G.input(First.Node, 0) != Count ||
-      !isCount(limit(whole(G.input(First.Node, 1)))))
+      !isCount(limit(whole(number(G.input(First.Node, 1))))))
     return NoNode;
   return Rows.Node;
 }
@@ -95,6 +101,10 @@ NodeId EntrySlice::rows(NodeId N) const {
 
 NodeId rowsSliced(const Graph &G, NodeId N, unsigned Replicas) {
   return EntrySlice(G, Replicas).rows(N);
+}
+
+NodeId rowsBefore(const Graph &G, NodeId N) {
+  return G.input(G.input(N, 3).Node, 1).Node;
 }
 
 NodeId entriesSliced(const Graph &G, Endpoint E, uint32_t Port,

@@ -16,7 +16,8 @@
 //     size   = Concat*(0, count, rest)
 //     slice  = SparseSlice*(indices, values, shape, start, size)
 //
-// Output i of the slice is the replica's part of input i.
+// Output i of the slice is the replica's part of input i. If rows may repeat
+// (RowRepeat.h), the replica has slice FloorMod*(number, n).
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,6 +37,9 @@ NodeId rowsSliced(const Graph &G, NodeId N, unsigned Replicas);
 /// Returns NoNode if there is no such node.
 NodeId entriesSliced(const Graph &G, Endpoint E, uint32_t Port,
                      unsigned Replicas);
+
+/// Returns the node `Mul*(count, number)` above of the slice \p N.
+NodeId rowsBefore(const Graph &G, NodeId N);
 
 /// Returns the tensor that \p Split, of kind Inserted::Split, splits among
 /// replicas at \p Port.

@@ -127,6 +127,9 @@ class Plan:
         }
         if rng.random() < 0.06:
             head["half"] = rng.choice(["float16", "bfloat16"])
+        # Rows that the replicas do not divide. A draw of its own leaves the other draws of a seed as they were.
+        odd = random.Random(f"odd/{seed}")
+        head["odd"] = odd.randrange(-rows * replicas + 1, replicas) if odd.random() < 0.5 and not head["static"] else 0
         genes, number = [], 0
 
         def add(stage, count):
@@ -173,7 +176,7 @@ class Context:
         self.head = plan.head
         self.replicas = plan.head["replicas"]
         self.per_replica = plan.head["rows"]
-        self.batch = self.replicas * self.per_replica
+        self.batch = max(1, self.replicas * self.per_replica + plan.head.get("odd", 0))
         self.static = plan.head["static"]
         self.dtype = tf.as_dtype(plan.head["dtype"])
         self.wild = plan.head["wild"]

@@ -50,6 +50,9 @@ NOT_SHARED = "is the number of rows of all replicas: feed a multiple of"  # FedS
 
 
 def odd(built: Built) -> bool:
+    """Returns true if the replicas do not divide the rows of a step."""
+    if built.plan.head.get("odd", 0) % built.replicas:
+        return True
     return built.beside is not None and any(len(feeds[n]) % built.replicas for feeds in built.feeds for n in built.split)
 
 

@@ -1,0 +1,165 @@
+//===- lib/certify/compare/RepeatCheck.cpp - rows that repeat -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/certify/compare/RepeatCheck.h"
+
+#include "lib/infer/facts/RepeatedRows.h"
+#include "lib/ops/Ops.h"
+#include "lib/ops/ProgramOps.h"
+
+using namespace llvm;
+
+namespace graft {
+
+namespace {
+
+class RepeatChecker {
+public:
+  RepeatChecker(Comparison &C, const ProgramFacts &Facts)
+      : C(C), G(C.G), Facts(Facts), Rows(G, Facts, /*Plan=*/false) {}
+
+  void run();
+
+private:
+  bool isSource(NodeId N) const {
+    return any_of(Rows.sources(), [&](const RepeatedRows::Source &S) {
+      return S.Node == N;
+    });
+  }
+  bool isTable(Endpoint Lookup, StringRef Bytes) const {
+    auto Found = rowLookup(G, Lookup);
+    return Found && G.attr(Found->Table, "value") == Bytes;
+  }
+  int64_t axis(NodeId N) const { return G.intAttr(N, "axis").value_or(0); }
+  bool repeats(NodeId Split) const;
+  bool keeps(NodeId Merge) const;
+  bool scales(NodeId Scale) const;
+  bool isShareOf(NodeId Value, Endpoint E) const;
+
+  Comparison &C;
+  const Graph &G;
+  const ProgramFacts &Facts;
+  RepeatedRows Rows;
+};
+
+/// Returns true if \p Split repeats the rows of its input N/n times.
+bool RepeatChecker::repeats(NodeId Split) const {
+  auto Shape = Facts.Dims.shape(G.input(Split, 0));
+  return isSource(Split) && Shape &&
+         isTable(G.input(Split, 1),
+                 timesTable(C.Replicas, static_cast<unsigned>(Shape->size()),
+                            static_cast<unsigned>(axis(Split))));
+}
+
+/// Returns true if \p E is the rows of all replicas, which hold copies of \p
+/// Value, by N/n.
+bool RepeatChecker::isShareOf(NodeId Value, Endpoint E) const {
+  auto Number = rowLookup(G, G.input(E.Node, 1));
+  NodeId Sum = G.input(E.Node, 0).Node;
+  if (!Number ||
+      !isTable(G.input(E.Node, 1), scaleTable(C.Replicas, DT_INT32, 0, true)) ||
+      C.opKind(Sum) != OpKind::FromReplicas ||
+      G.stringAttr(Sum, CombineAttr) != combine::Sum)
+    return false;
+  NodeId Local = G.input(Sum, 0).Node;
+  if (!G.isOp(Local, op::Shape) || G.node(Local).Kind != Inserted::Check ||
+      G.input(Local, 0) != G.input(Value, 0))
+    return false;
+  for (unsigned I = 0; I < Rows.sources().size(); ++I)
+    if (Rows.sources()[I].RestAt == Number->Rest)
+      return Rows.follows(G.input(Value, 0).Node, I);
+  return false;
+}
+
+/// Returns true if the concatenation \p Merge keeps as many rows as the
+/// single-device step has.
+bool RepeatChecker::keeps(NodeId Merge) const {
+  Endpoint Upto = G.input(Merge, 1);
+  int64_t Axis = axis(Merge);
+  auto Shape = Facts.Dims.shape({Merge, 0});
+  if (G.stringAttr(Merge, CombineAttr) != combine::Concat || !Shape ||
+      Axis < 0 || Axis >= int64_t(Shape->size()) || Upto.Port != 0)
+    return false;
+  if (G.isOp(Upto.Node, op::Slice))
+    Upto = G.input(Upto.Node, 0);
+  if (G.isOp(Upto.Node, op::FloorDiv))
+    return isShareOf(Merge, Upto);
+  if (!G.isOp(Upto.Node, op::Fill))
+    return false;
+  auto Count = constValue(G, G.input(Upto.Node, 0).Node);
+  if (!Count || Count->Ints.size() != 1 || Count->Ints[0] != Axis + 1)
+    return false;
+  Endpoint Number = G.input(Upto.Node, 1);
+  int64_t Times = 1;
+  if (G.isOp(Number.Node, op::Mul)) {
+    Times = static_cast<int64_t>(
+        constScalar(G, G.input(Number.Node, 1).Node).value_or(0));
+    Number = G.input(Number.Node, 0);
+  }
+  for (unsigned I = 0; I < Rows.sources().size(); ++I) {
+    const RepeatedRows::Source &S = Rows.sources()[I];
+    if (S.Rest.Units == Number && S.Rest.Axis >= 0)
+      return Rows.follows(G.input(Merge, 0).Node, I) &&
+             Rows.rowsOf(Merge, I, Axis) == Times;
+  }
+  return false;
+}
+
+/// Returns true if the factors of \p Scale are those that its attributes state.
+bool RepeatChecker::scales(NodeId Scale) const {
+  bool Share = G.boolAttr(Scale, ShareAttr).value_or(false);
+  SmallVector<int64_t, 4> Powers;
+  if (auto List = G.intListAttr(Scale, PowersAttr))
+    Powers.append(List->begin(), List->end());
+  else
+    Powers.push_back(G.intAttr(Scale, PowerAttr).value_or(0));
+  return isTable(G.input(Scale, 1),
+                 scaleTable(C.Replicas, G.outputType(G.input(Scale, 0)), Powers,
+                            Share));
+}
+
+void RepeatChecker::run() {
+  for (const RepeatedRows::Obstacle &O : Rows.obstacles())
+    C.error(O.Node, O.Why);
+  for (const RepeatedRows::Need &Need : Rows.needs())
+    C.error(Need.Node, "combines all replicas, but some repeat the rows of "
+                       "others");
+  for (NodeId N : Facts.Order) {
+    if (G.node(N).NumData != 2)
+      continue;
+    switch (C.opKind(N)) {
+    case OpKind::ToReplicas:
+      if (!repeats(N))
+        C.error(N, "does not repeat its rows as often as the replicas need");
+      break;
+    case OpKind::FromReplicas:
+      if (!keeps(N))
+        C.error(N, "does not keep the rows of the single-device step");
+      break;
+    case OpKind::Scale:
+      if (!scales(N))
+        C.error(N, "scales by a number that does not follow the rows");
+      break;
+    default:
+      break;
+    }
+  }
+}
+
+} // namespace
+
+void checkRepeats(Comparison &C, const ProgramFacts &Facts) {
+  auto Repeats = [&](NodeId N) {
+    OpKind Op = C.opKind(N);
+    return C.G.node(N).NumData == 2 &&
+           (Op == OpKind::ToReplicas || Op == OpKind::FromReplicas ||
+            Op == OpKind::Scale);
+  };
+  if (any_of(Facts.Order, Repeats))
+    RepeatChecker(C, Facts).run();
+}
+
+} // namespace graft

@@ -1,0 +1,504 @@
+//===- lib/infer/facts/RepeatedRows.cpp - steps of any number of rows -----===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/infer/facts/RepeatedRows.h"
+
+#include "lib/ops/Ops.h"
+#include "lib/ops/ProgramOps.h"
+#include "lib/program/forms/Accumulator.h"
+#include "lib/program/forms/EntrySlice.h"
+
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace llvm;
+
+namespace graft {
+
+namespace {
+
+enum Role : uint8_t {
+  Plain,
+  Split,
+  Merge,
+  Scaled,
+  Exchange,  ///< A collective.
+  Slice,     ///< Slices the entries of a replica's rows.
+  Take,      ///< Takes a sum from an accumulator.
+  Branch,    ///< Returns one of its inputs.
+};
+
+Role roleOf(StringRef Op) {
+  return StringSwitch<Role>(Op)
+      .Case(ToReplicasOp, Split)
+      .Case(FromReplicasOp, Merge)
+      .Case(ScaleOp, Scaled)
+      .Cases(op::CollectiveReduce, op::CollectiveGather, ReduceOp, GatherOp,
+             Exchange)
+      .Case(op::SparseSlice, Slice)
+      .Case(op::AccumulatorTakeGradient, Take)
+      .Cases(op::Merge, op::RefMerge, Branch)
+      .Default(Plain);
+}
+
+} // namespace
+
+RepeatedRows::RepeatedRows(const Graph &G, const ProgramFacts &Facts, bool Plan)
+    : G(G), Facts(Facts), Plan(Plan) {
+  for (uint32_t Op = 0; Op < G.numOps(); ++Op)
+    Roles.push_back(roleOf(G.opNameOf(Op)));
+  findSources();
+  if (Sources.empty())
+    return;
+  if (Sources.size() > MaxSources) {
+    refuse(Sources.front().Node, "is one of more than " + Twine(MaxSources) +
+                                     " tensors that are split");
+    return;
+  }
+  Loops = LoopInfo::find(G, Facts.Order);
+  // Loops and arrays may pass a state on against the order of nodes.
+  constexpr unsigned MaxRounds = 16;
+  States.assign(G.size(), 0);
+  for (unsigned Round = 0; Round < MaxRounds; ++Round) {
+    // Sets that met in one round are one set in the next.
+    erase_if(Needs, [](const Need &Each) { return Each.Kind != Need::Equal; });
+    Obstacles.clear();
+    std::vector<State> Before = States;
+    for (NodeId N : Facts.Order)
+      States[N] = visit(N);
+    if (Before == States)
+      return;
+  }
+  refuse(Sources.front().Node, "is read by loops that have no fixpoint");
+}
+
+/// Returns true if \p Split splits rows whose number is not known.
+bool RepeatedRows::isOpen(NodeId Split) const {
+  auto Shape = Facts.Dims.shape({Split, 0});
+  auto Axis = static_cast<size_t>(G.intAttr(Split, "axis").value_or(0));
+  return !Shape || Axis >= Shape->size() ||
+         Facts.Dims.table().number((*Shape)[Axis]) == UnknownSize;
+}
+
+void RepeatedRows::findSources() {
+  auto Add = [&](NodeId N, Source S) {
+    S.Node = N;
+    // Splits of one number of rows have one n.
+    for (unsigned I = 0; I < Sources.size() && S.RestAt.Node != NoNode; ++I)
+      if (Sources[I].RestAt == S.RestAt) {
+        SourceOf[N] = I;
+        return;
+      }
+    SourceOf[N] = static_cast<unsigned>(Sources.size());
+    Sources.push_back(S);
+  };
+  unsigned Replicas = Facts.Dims.replicas();
+  for (NodeId N : Facts.Order) {
+    uint8_t Is = Roles[G.node(N).Op];
+    if (Is != Split && Is != Scaled)
+      continue;
+    Source S;
+    if (!Plan) {
+      if (G.node(N).NumData != 2)
+        continue;
+      auto Lookup = rowLookup(G, G.input(N, 1));
+      auto Rest = Lookup ? rowRest(G, Lookup->Rest, Replicas) : std::nullopt;
+      bool IsOwn = Rest && Rest->Of == G.input(N, 0) &&
+                   Rest->Axis ==
+                       (Is == Split ? G.intAttr(N, "axis").value_or(0) : -1);
+      if (!IsOwn)
+        continue;
+      S.Rest = *Rest;
+      S.RestAt = Lookup->Rest;
+    } else if (Is == Scaled) {
+      Endpoint Of = G.input(N, 0);
+      if (!G.isPerReplica(N) || G.isPerReplica(Of.Node) ||
+          !G.opName(Of.Node).starts_with(op::Placeholder))
+        continue;
+      S.Rest = {Of, -1, 1, {}};
+    } else {
+      // The operand of such a split numbers the replicas.
+      if (!isOpen(N) ||
+          G.node(G.input(N, 0).Node).Kind == Inserted::Definition)
+        continue;
+      S.Rest = {G.input(N, 0), G.intAttr(N, "axis").value_or(0), 1, {}};
+    }
+    if (Is == Split) {
+      auto Shape = Facts.Dims.shape({N, 0});
+      auto Axis = static_cast<size_t>(G.intAttr(N, "axis").value_or(0));
+      auto Rows = Shape && Axis < Shape->size()
+                      ? Facts.Dims.table().sym((*Shape)[Axis])
+                      : std::nullopt;
+      if (!Rows || Rows->B != 1 || Rows->R != 0 || Rows->Ragged != 0 ||
+          !Facts.Dims.table().isOfSplit(*Rows) || Rows->C < 1) {
+        refuse(N, "splits a number of rows that does not follow the batch");
+      } else {
+        S.Rows = Rows->Rows;
+        S.Origin = Facts.Dims.origins().of((*Shape)[Axis]);
+        if (Plan)
+          S.Rest.Unit = Rows->C;
+        else if (S.Rest.Unit != Rows->C)
+          refuse(N, "counts other groups of rows than it has");
+      }
+    }
+    Add(N, S);
+  }
+}
+
+/// Returns true if all outputs of \p N are known to be global values.
+bool RepeatedRows::isTrue(NodeId N) const {
+  for (uint32_t Port = 0; Port < Facts.Dims.numOutputs(N); ++Port) {
+    ReplicationType Type = Facts.Types.natural({N, Port});
+    if (!Type.isTrue() && !(Type.Zero && !Type.isSharded()))
+      return false;
+  }
+  return true;
+}
+
+unsigned RepeatedRows::sourceIn(State S) const {
+  return static_cast<unsigned>(countr_zero(S & ~Each)) - 1;
+}
+
+std::optional<int64_t> RepeatedRows::rowsOf(NodeId Merge, unsigned S,
+                                            int64_t Axis) const {
+  auto Shape = Facts.Dims.shape({Merge, 0});
+  const Source &Of = Sources[S];
+  if (!Shape || Axis < 0 || Axis >= int64_t(Shape->size()) || Of.Rest.Axis < 0)
+    return std::nullopt;
+  DimId Size = (*Shape)[static_cast<size_t>(Axis)];
+  auto Rows = Facts.Dims.table().sym(Size);
+  if (!Rows || Rows->B != 1 || Rows->R != 1 || Rows->Ragged != 0 ||
+      Rows->Rows != Of.Rows || !(Facts.Dims.origins().of(Size) == Of.Origin))
+    return std::nullopt;
+  return Rows->C;
+}
+
+/// Returns the state of \p E, which \p N reads. Reports a sum that is not yet
+/// times n/N.
+RepeatedRows::State RepeatedRows::stateOf(NodeId N, Endpoint E) {
+  State S = States[E.Node];
+  if (!(S & Raw))
+    return S;
+  bool IsShare = Roles[G.node(N).Op] == Scaled &&
+                 G.boolAttr(N, ShareAttr).value_or(false);
+  bool Forwards = G.node(N).Kind != Inserted::No &&
+                  G.opName(N).starts_with(op::Identity);
+  if (!IsShare && !Forwards)
+    need(Need::Share, E.Node, -1, S & ~Raw);
+  return IsShare || Forwards ? S : S & ~Raw;
+}
+
+RepeatedRows::State RepeatedRows::visit(NodeId N) {
+  switch (Roles[G.node(N).Op]) {
+  case Split:
+    return split(N);
+  case Merge:
+    return merge(N);
+  case Scaled:
+    return scale(N);
+  case Exchange: {
+    State S = stateOf(N, G.input(N, 0));
+    if (G.isOp(N, op::CollectiveReduce) && S != 0 &&
+        Facts.Types.natural(G.input(N, 0)).K == 1)
+      return G.stringAttr(N, "final_op") == StringRef(op::Div) ? 0 : Mean;
+    return S & ~(Each | Mean)
+               ? refuse(N, "is a " + G.opName(N) + ", which reads every shard "
+                                                   "of a batch once")
+               : S;
+  }
+  case Slice: {
+    State S = join(N);
+    if (rowsSliced(G, N, 0) == NoNode || S == 0 || S & Each)
+      return S;
+    NodeId Before = rowsBefore(G, N);
+    Endpoint Number = G.input(Before, 1);
+    if (!G.isOp(Number.Node, op::FloorMod) ||
+        !isNumberOfShards(G.input(Number.Node, 1), S,
+                          G.outputType(G.input(Before, 0))))
+      need(Need::Modulo, Before, 1, S);
+    return S;
+  }
+  case Take: {
+    NodeId Put = putOf(G, N);
+    return Put == NoNode ? 0
+                         : sumOf(N, States[G.input(Put, 2).Node],
+                                 Facts.Types.natural(G.input(Put, 2)));
+  }
+  default:
+    return join(N);
+  }
+}
+
+RepeatedRows::State RepeatedRows::split(NodeId N) {
+  auto It = SourceOf.find(N);
+  NodeId Of = G.input(N, 0).Node;
+  if (stateOf(N, G.input(N, 0)) != 0)
+    return refuse(N, "splits a value that depends on the number of shards");
+  if (It == SourceOf.end()) {
+    if (G.node(Of).Kind == Inserted::Definition)
+      return 0;
+    // The split fails unless N divides the rows.
+    return Each;
+  }
+  if (Plan)
+    need(Need::Repeat, N, 0, State(2) << It->second);
+  return State(2) << It->second;
+}
+
+/// Returns the state of \p N, the sum over all replicas of a value of type \p
+/// Type and state \p S.
+RepeatedRows::State RepeatedRows::sumOf(NodeId N, State S,
+                                        ReplicationType Type) {
+  int K = Type.K + (Type.isReplicated() ? 1 : 0);
+  if (auto Assumed = G.intAttr(N, AssumedAttr))
+    K = static_cast<int>(*Assumed);
+  if (K == 1)
+    return Mean;
+  if (S & Mean)
+    return refuse(N, "adds up values of feeds with different numbers of rows");
+  if (S == 0 || S & Each)
+    return K == 0 ? 0 : Each;
+  if (Type.Zero && K == 0)
+    return 0;
+  if (!Plan)
+    return S | Raw;
+  need(Need::Share, N, -1, S);
+  return K == 0 ? 0 : S;
+}
+
+RepeatedRows::State RepeatedRows::merge(NodeId N) {
+  Endpoint E = G.input(N, 0);
+  // Such a merge counts rows.
+  if (G.node(E.Node).Kind == Inserted::Check)
+    return 0;
+  State S = stateOf(N, E);
+  ReplicationType Type = Facts.Types.number(E);
+  StringRef How = G.stringAttr(N, CombineAttr).value_or("");
+  if (How == combine::Sum)
+    return sumOf(N, S, Type);
+  if (S & Mean)
+    return How == combine::Pick && Type.K == 1
+               ? Mean
+               : refuse(N, "combines values of feeds with different numbers of "
+                           "rows");
+  if (How == combine::Concat && S != 0 && !(S & Each) &&
+      (Plan || G.node(N).NumData != 2)) {
+    unsigned Source = sourceIn(S);
+    for (unsigned I = 0; I < Sources.size(); ++I)
+      if (S >> (I + 1) & 1 && rowsOf(N, I, G.intAttr(N, "axis").value_or(0)))
+        Source = I;
+    Needs.push_back({Need::Keep, N, -1, Source});
+  }
+  return isTrue(N) ? 0 : S;
+}
+
+RepeatedRows::State RepeatedRows::scale(NodeId N) {
+  Endpoint E = G.input(N, 0);
+  State S = stateOf(N, E);
+  auto Powers = G.intListAttr(N, PowersAttr);
+  int64_t Power = G.intAttr(N, PowerAttr).value_or(0);
+  bool Share = G.boolAttr(N, ShareAttr).value_or(false);
+  ReplicationType Result = Facts.Types.natural({N, 0});
+  if (auto It = SourceOf.find(N); It != SourceOf.end()) {
+    if (Plan)
+      need(Need::Factor, N, 0, State(2) << It->second);
+    return State(2) << It->second;
+  }
+  bool HasFactor = G.node(N).NumData == 2;
+  if (HasFactor) {
+    auto Lookup = rowLookup(G, G.input(N, 1));
+    unsigned Source = 0;
+    while (Lookup && Source < Sources.size() &&
+           Sources[Source].RestAt != Lookup->Rest)
+      ++Source;
+    if (!Lookup || Source == Sources.size() ||
+        !(S >> (Source + 1) & 1) || S & (Each | Mean))
+      return refuse(N, "scales by the shards of another feed than that of its "
+                       "value");
+  }
+  if (Share) {
+    // A replica's term, times n/N, is a term of a sum over N replicas.
+    if (!HasFactor)
+      return refuse(N, "is not times n/N");
+    return S & Raw ? (Result.isTrue() ? 0 : S & ~Raw) : Each;
+  }
+  // N^-1 times a mean is a term of a sum over N replicas.
+  ReplicationType Of = Facts.Types.natural(E);
+  bool IsMean = Of.isPartial() && Of.Op == Combine::Sum && Of.K == 1;
+  if ((S == Mean || (IsMean && S != 0 && !HasFactor)) && Power == -1 && !Powers)
+    return Result.isPartial() ? Each : 0;
+  if (S == Mean)
+    return refuse(N, "scales a mean of feeds with different numbers of rows");
+  if (S == 0)
+    return Power == 1 ? Mean : Result.K != 0 ? Each : 0;
+  if (!(S & Each) && !HasFactor)
+    need(Need::Factor, N, 0, S);
+  return Result.isTrue() ? 0 : S;
+}
+
+/// Returns the nodes that must wait for a check on values of \p S that \p N
+/// combines: N, or if it is in a loop, the nodes by which such values enter.
+SmallVector<NodeId, 1> RepeatedRows::placesBefore(NodeId N, State S) const {
+  if (!Loops || !Loops->isInLoop(N))
+    return {N};
+  SmallVector<NodeId, 1> Result;
+  for (NodeId Each : Loops->nest(N))
+    if ((G.isOp(Each, op::Enter) || G.isOp(Each, op::RefEnter)) &&
+        Loops->around(Loops->frame(Each)) == 0 && States[Each] & S)
+      Result.push_back(Each);
+  return Result;
+}
+
+/// Returns true if \p E, of type \p Type, is the n of a source in \p S.
+bool RepeatedRows::isNumberOfShards(Endpoint E, State S, unsigned Type) const {
+  auto Lookup = rowLookup(G, E);
+  if (!Lookup || G.attr(Lookup->Table, "value") !=
+                     scaleTable(Facts.Dims.replicas(), Type, 1, false))
+    return false;
+  for (unsigned I = 0; I < Sources.size(); ++I)
+    if (Sources[I].RestAt == Lookup->Rest)
+      return (S >> (I + 1) & 1) == 1;
+  return false;
+}
+
+/// Returns true if \p N waits for a check that sources in \p A and \p B have
+/// one n.
+bool RepeatedRows::waits(NodeId N, State A, State B) const {
+  auto IsNumberOf = [&](Endpoint E, State S) {
+    return isNumberOfShards(E, S, DT_INT32);
+  };
+  return any_of(G.controlInputs(N), [&](Endpoint Gate) {
+    return G.node(Gate.Node).Kind == Inserted::Gate &&
+           any_of(G.controlInputs(Gate.Node), [&](Endpoint E) {
+             if (!G.isOp(E.Node, op::Assert))
+               return false;
+             NodeId Same = G.input(E.Node, 0).Node;
+             return G.isOp(Same, op::Equal) &&
+                    ((IsNumberOf(G.input(Same, 0), A) &&
+                      IsNumberOf(G.input(Same, 1), B)) ||
+                     (IsNumberOf(G.input(Same, 0), B) &&
+                      IsNumberOf(G.input(Same, 1), A)));
+           });
+  });
+}
+
+/// Lets values of the sources \p Sets meet at \p N. Returns false if they may
+/// have different numbers of rows.
+bool RepeatedRows::meet(NodeId N, ArrayRef<State> Sets) {
+  if (Roles[G.node(N).Op] == Branch)
+    return false;
+  std::optional<uint16_t> Rows;
+  for (State S : Sets) {
+    if (S & (Mean | Raw))
+      return false;
+    for (unsigned I = 0; I < Sources.size(); ++I) {
+      // A fed number is a number of rows because an op needs it.
+      if (!(S >> (I + 1) & 1) || Roles[G.node(Sources[I].Node).Op] == Scaled)
+        continue;
+      if (Rows && *Rows != Sources[I].Rows)
+        return false;
+      Rows = Sources[I].Rows;
+    }
+  }
+  for (State S : Sets.drop_front()) {
+    // A static number of rows has n = N, which an op checks.
+    if (S == Each || Sets[0] == Each)
+      continue;
+    for (NodeId Place : placesBefore(N, S | Sets[0])) {
+      Need Wait{Need::Equal, Place, -1, sourceIn(Sets[0]), sourceIn(S)};
+      if (!waits(Place, S, Sets[0]) && !is_contained(Needs, Wait))
+        Needs.push_back(Wait);
+    }
+  }
+  return true;
+}
+
+/// Adds \p S to the states of the arrays and stacks that \p N uses.
+RepeatedRows::State RepeatedRows::hold(NodeId N, State S) {
+  for (NodeId Handle : Loops->handlesUsedBy(G, N)) {
+    State &Was = Held[Handle];
+    if (Was != 0 && S != 0 && !(Was & S))
+      return refuse(N, "writes to an array or a stack that holds values of "
+                       "another feed");
+    S = Was |= S;
+  }
+  return isTrue(N) ? 0 : S;
+}
+
+/// Returns the state of a node that combines no replicas.
+RepeatedRows::State RepeatedRows::join(NodeId N) {
+  const Node &This = G.node(N);
+  bool IsUpdate = Facts.Vars.isUpdate(G, N);
+  unsigned NumVars = IsUpdate ? Facts.Vars.update(G, N).NumVars : 0;
+  bool UsesState = Facts.Types.usesState(N);
+  SmallVector<State, 4> Sets;
+  State All = 0;
+  // A number of rows is a term of the number of all rows, with one less k.
+  auto IsTerm = [&](Endpoint E, int K) {
+    ReplicationType Type = Facts.Types.number(E);
+    return Type.isPartial() ? Type.Op == Combine::Sum && Type.K == K
+                            : Type.isReplicated() && Type.K == K - 1;
+  };
+  bool AreMeans = true, AreTerms = true;
+  for (unsigned I = 0; I < This.NumData; ++I) {
+    Endpoint E = G.input(N, I);
+    State S = stateOf(N, E);
+    if (S == 0 || Facts.Types.type(E).Zero)
+      continue;
+    // The copies of the variable hold the terms of N replicas.
+    if (UsesState && IsUpdate && I >= NumVars && !(S & (Each | Mean)) &&
+        IsTerm(E, 0)) {
+      need(Need::Share, N, static_cast<int>(I), S);
+      S = Each;
+    }
+    AreMeans &= S == Mean || IsTerm(E, 1);
+    AreTerms &= IsTerm(E, 0);
+    All |= S;
+    for (bool Grows = true; Grows;) {
+      Grows = false;
+      for (State &Set : Sets)
+        if (Set & S && Set != (S | Set)) {
+          S |= Set;
+          Set = S;
+          Grows = true;
+        } else if (Set & S) {
+          S |= Set;
+        }
+    }
+    erase_if(Sets, [&](State Set) { return (Set & S) == Set; });
+    Sets.push_back(S);
+  }
+  if (UsesState)
+    return Each;
+  State Result = All;
+  if (Sets.size() > 1) {
+    if (AreMeans) {
+      Result = Mean;
+    } else if (AreTerms) {
+      for (unsigned I = 0; I < This.NumData; ++I)
+        if (State S = States[G.input(N, I).Node]; S != 0 && !(S & Each))
+          need(Need::Share, N, static_cast<int>(I), S);
+      Result = Each;
+    } else if (!meet(N, Sets)) {
+      return refuse(N, "combines values of feeds that may have different "
+                       "numbers of rows");
+    }
+  }
+  // The result of a write to an array or a stack is no value of it.
+  if (Loops && !Loops->handlesUsedBy(G, N).empty())
+    return hold(N, Result);
+  if (Result == 0 || isTrue(N))
+    return 0;
+  if (Result & Mean && Result != Mean)
+    return refuse(N, "combines means of feeds with different numbers of rows");
+  if (Result == Mean)
+    for (uint32_t Port = 0; Port < Facts.Dims.numOutputs(N); ++Port)
+      if (Facts.Types.natural({N, Port}).K != 1)
+        return refuse(N, "computes with a mean of feeds with different numbers "
+                         "of rows");
+  return Result;
+}
+
+} // namespace graft

@@ -1,0 +1,135 @@
+//===- lib/infer/facts/RepeatedRows.h - steps of any number of rows -------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// If the replicas do not divide the rows of a step, the batch is repeated, and
+// only n of the N replicas have different shards (lib/program/forms/RowRepeat.h).
+// The types hold with n in place of N, as each replica then computes one of n
+// shards. But a node that combines all N replicas has each shard N/n times:
+//
+//     node                        before            needs
+//     x/split = _ToReplicas(x)    rows of x         the repeated rows
+//     s = _FromReplicas(g) sum    N/n times the     n/N. A mean (k=1) needs
+//                                 sum               nothing: N^-1 is right
+//     c = _FromReplicas(y) concat N/n times         the first n/N of the rows
+//                                 the rows
+//     v = _Scale(b) power=1       N times b         n times b
+//
+// Two feeds may have different n. The analysis finds for each node the split
+// feeds whose n its values follow, and for each node of the table the feed
+// whose n it needs. If values of two feeds meet that must have equally many
+// rows, the node waits for a check that they have one n. Values of other feeds
+// meet in sums only: each term is a mean, or is times its own n/N.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_INFER_FACTS_REPEATEDROWS_H
+#define GRAFT_LIB_INFER_FACTS_REPEATEDROWS_H
+
+#include "lib/infer/facts/ProgramFacts.h"
+#include "lib/infer/graph/Loops.h"
+#include "lib/program/forms/RowRepeat.h"
+
+#include <string>
+#include <vector>
+
+namespace graft {
+
+class RepeatedRows {
+public:
+  /// A tensor whose number of rows determines n.
+  struct Source {
+    NodeId Node = NoNode; ///< The split, or the `_Scale` of a fed number.
+    RowRest Rest;
+    Endpoint RestAt; ///< The node `rest`, if the program has it.
+    uint16_t Rows = 0; ///< Sym::Rows of the split.
+    SizeOrigins::Origin Origin; ///< Of the rows of the split.
+  };
+  /// A node that must know n.
+  struct Need {
+    enum KindTy : uint8_t {
+      Repeat, ///< Node, a split, must repeat the rows of its input.
+      Keep,   ///< Node, a concatenation, must keep the first n/N of its rows.
+      Factor, ///< Node, a `_Scale`, must multiply by a power of n.
+      Share,  ///< Output 0 of Node, or its input Index, must be times n/N.
+      Modulo, ///< Node, a product with the number of a replica, must take that
+              ///< of its shard.
+      Equal,  ///< Node must wait for a check that two sources have one n.
+    };
+    KindTy Kind;
+    NodeId Node;
+    int Index;          ///< Share: -1 for the output.
+    unsigned Source;    ///< The index of the source.
+    unsigned Other = 0; ///< Equal: the index of the other source.
+    bool operator==(const Need &O) const = default;
+  };
+  /// A node for which no n is right.
+  struct Obstacle {
+    NodeId Node;
+    std::string Why;
+  };
+
+  /// With \p Plan, all splits of an unknown number of rows are taken as
+  /// repeated, and the needs of the program are planned. Otherwise the splits
+  /// with an operand `times` are, and a need is an error.
+  RepeatedRows(const Graph &G, const ProgramFacts &Facts, bool Plan);
+
+  llvm::ArrayRef<Source> sources() const { return Sources; }
+  llvm::ArrayRef<Need> needs() const { return Needs; }
+  llvm::ArrayRef<Obstacle> obstacles() const { return Obstacles; }
+  /// Returns c if the merged value \p Merge has, by definition, c rows along
+  /// \p Axis for each row of the batch that source \p S counts. Returns nothing
+  /// if no number of rows is known.
+  std::optional<int64_t> rowsOf(NodeId Merge, unsigned S, int64_t Axis) const;
+  /// Returns true if \p N follows the n of source \p S.
+  bool follows(NodeId N, unsigned S) const { return States[N] >> (S + 1) & 1; }
+
+private:
+  /// A set of sources, one bit for each, or one of the flags below. No bit: the
+  /// value is that of the single-device step.
+  using State = uint64_t;
+  static constexpr State Each = 1; ///< All N replicas have different values.
+  static constexpr State Mean = State(1) << 62; ///< N^-1 times the value.
+  static constexpr State Raw = State(1) << 61;  ///< Must be times n/N.
+  static constexpr unsigned MaxSources = 60;
+
+  void findSources();
+  bool isOpen(NodeId Split) const;
+  State visit(NodeId N);
+  State split(NodeId N);
+  State merge(NodeId N);
+  State scale(NodeId N);
+  State sumOf(NodeId N, State S, ReplicationType Type);
+  State join(NodeId N);
+  State hold(NodeId N, State S);
+  bool meet(NodeId N, llvm::ArrayRef<State> Sets);
+  bool isNumberOfShards(Endpoint E, State S, unsigned Type) const;
+  bool waits(NodeId N, State A, State B) const;
+  llvm::SmallVector<NodeId, 1> placesBefore(NodeId N, State S) const;
+  State stateOf(NodeId N, Endpoint E);
+  unsigned sourceIn(State S) const;
+  void need(Need::KindTy Kind, NodeId N, int Index, State S) {
+    Needs.push_back({Kind, N, Index, sourceIn(S)});
+  }
+  State refuse(NodeId N, const llvm::Twine &Why) {
+    Obstacles.push_back({N, Why.str()});
+    return 0;
+  }
+  bool isTrue(NodeId N) const;
+
+  const Graph &G;
+  const ProgramFacts &Facts;
+  bool Plan;
+  std::vector<Source> Sources;
+  std::vector<State> States; ///< By node.
+  std::vector<Need> Needs;
+  std::vector<Obstacle> Obstacles;
+  std::vector<uint8_t> Roles; ///< By op.
+  llvm::DenseMap<NodeId, unsigned> SourceOf;
+  std::unique_ptr<LoopInfo> Loops;
+  llvm::DenseMap<NodeId, State> Held; ///< By array or stack.
+};
+
+} // namespace graft
+
+#endif // GRAFT_LIB_INFER_FACTS_REPEATEDROWS_H

@@ -1,0 +1,147 @@
+//===- lib/program/forms/RowRepeat.cpp - rows that repeat -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/program/forms/RowRepeat.h"
+
+#include "lib/ops/Ops.h"
+#include "lib/ops/ProgramOps.h"
+
+#include <cmath>
+#include <numeric>
+
+using namespace llvm;
+
+namespace graft {
+
+/// Returns the number of shards if the rows have the rest \p Rest.
+static unsigned shards(unsigned Replicas, unsigned Rest) {
+  return std::gcd(Replicas, Rest);
+}
+
+std::string timesTable(unsigned Replicas, unsigned Rank, unsigned Axis) {
+  SmallVector<int64_t, 16> Values;
+  for (unsigned Rest = 0; Rest < Replicas; ++Rest)
+    for (unsigned I = 0; I < Rank; ++I)
+      Values.push_back(I == Axis ? Replicas / shards(Replicas, Rest) : 1);
+  return encodeIntTensor(DT_INT32, {int64_t(Replicas), int64_t(Rank)}, Values);
+}
+
+static bool isReal(unsigned Type) { return isFloating(Type) || isComplex(Type); }
+
+bool isScaleDivision(unsigned Type, int64_t Power, bool Share) {
+  return !isReal(Type) && (Power < 0 || Share);
+}
+
+std::string scaleTable(unsigned Replicas, unsigned Type,
+                       ArrayRef<int64_t> Powers, bool Share) {
+  SmallVector<double, 16> Values;
+  for (unsigned Rest = 0; Rest < Replicas; ++Rest)
+    for (int64_t Power : Powers) {
+      double Shards = shards(Replicas, Rest);
+      double Factor = std::pow(Shards, static_cast<double>(Power));
+      if (Share)
+        Factor *= Shards / Replicas;
+      Values.push_back(isScaleDivision(Type, Power, Share) ? 1 / Factor
+                                                           : Factor);
+    }
+  SmallVector<int64_t, 2> Shape = {int64_t(Replicas)};
+  if (Powers.size() != 1)
+    Shape.push_back(static_cast<int64_t>(Powers.size()));
+  if (isReal(Type))
+    return encodeFloatTensor(Type, Shape, Values);
+  SmallVector<int64_t, 16> Ints;
+  for (double Value : Values)
+    Ints.push_back(std::llround(Value));
+  return encodeIntTensor(Type, Shape, Ints);
+}
+
+std::optional<RowLookup> rowLookup(const Graph &G, Endpoint E) {
+  if (E.Port != 0 || !G.isOp(E.Node, op::GatherV2) || G.node(E.Node).NumData != 3)
+    return std::nullopt;
+  NodeId Table = G.input(E.Node, 0).Node;
+  if (!G.isOp(Table, op::Const) ||
+      constScalar(G, G.input(E.Node, 2).Node) != 0.0)
+    return std::nullopt;
+  return RowLookup{Table, G.input(E.Node, 1)};
+}
+
+/// Returns the operand of \p E, an op \p Op, if its other operand is a constant
+/// positive number.
+static std::optional<std::pair<Endpoint, int64_t>>
+withNumber(const Graph &G, Endpoint E, StringRef Op) {
+  if (E.Port != 0 || !G.isOp(E.Node, Op) || G.node(E.Node).NumData != 2)
+    return std::nullopt;
+  auto Number = constScalar(G, G.input(E.Node, 1).Node);
+  if (!Number || !(*Number >= 1) || *Number > 1e15)
+    return std::nullopt;
+  return std::pair(G.input(E.Node, 0), static_cast<int64_t>(*Number));
+}
+
+std::optional<RowRest> rowRest(const Graph &G, Endpoint Rest,
+                               unsigned Replicas) {
+  auto Modulo = withNumber(G, Rest, op::FloorMod);
+  if (!Modulo || Modulo->second != Replicas)
+    return std::nullopt;
+  RowRest Result;
+  Endpoint Rows = Result.Units = Modulo->first;
+  if (auto Units = withNumber(G, Rows, op::FloorDiv))
+    std::tie(Rows, Result.Unit) = *Units;
+  NodeId Of = Rows.Node;
+  if (!G.isOp(Of, op::GatherV2) || G.node(Of).NumData != 3 ||
+      !G.isOp(G.input(Of, 0).Node, op::Shape)) {
+    Result.Of = Rows;
+    Result.Axis = -1;
+    return Result;
+  }
+  auto Axis = constScalar(G, G.input(Of, 1).Node);
+  if (!Axis || !(*Axis >= 0) || *Axis > 255 ||
+      constScalar(G, G.input(Of, 2).Node) != 0.0)
+    return std::nullopt;
+  Result.Of = G.input(G.input(Of, 0).Node, 0);
+  Result.Axis = static_cast<int64_t>(*Axis);
+  return Result;
+}
+
+std::optional<ScalePowers> scalePowers(const Graph &G, const RowLookup &Lookup,
+                                       unsigned Type, bool Divides,
+                                       unsigned Replicas) {
+  auto Bytes = G.attr(Lookup.Table, "value");
+  auto Table = Bytes ? tensorValue(*Bytes, 1 << 16) : std::nullopt;
+  if (!Table || Table->Shape.Dims.empty() ||
+      Table->Shape.Dims[0] != int64_t(Replicas))
+    return std::nullopt;
+  // Powers beyond these come from no product of sizes that a step has.
+  constexpr int64_t Largest = 8;
+  auto Is = [&](ArrayRef<int64_t> Powers, bool Share) {
+    return all_of(Powers,
+                  [&](int64_t Power) {
+                    return isScaleDivision(Type, Power, Share) == Divides;
+                  }) &&
+           scaleTable(Replicas, Type, Powers, Share) == *Bytes;
+  };
+  if (Table->Shape.Dims.size() == 1) {
+    for (bool Share : {false, true})
+      for (int64_t Power = -Largest; Power <= Largest; ++Power)
+        if (Is(Power, Share))
+          return ScalePowers{{Power}, Share};
+    return std::nullopt;
+  }
+  // The first row has n = N.
+  ScalePowers Result;
+  for (size_t I = 0;
+       Table->HasInts && I < size_t(Table->Shape.Dims[1]) &&
+       I < Table->Ints.size();
+       ++I)
+    for (int64_t Power = 0; Power <= Largest; ++Power)
+      if (static_cast<double>(Table->Ints[I]) ==
+          std::pow(double(Replicas), double(Power))) {
+        Result.Powers.push_back(Power);
+        break;
+      }
+  return Is(Result.Powers, false) ? std::optional(Result) : std::nullopt;
+}
+
+} // namespace graft

@@ -1,0 +1,81 @@
+//===- lib/program/forms/RowRepeat.h - rows that repeat ---------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// A step may have any number of rows. It has as many shards as divide both the
+// rows and the N replicas:
+//
+//     n = gcd(N, rows)
+//
+// The batch is repeated N/n times before it is split, so replica i computes
+// shard i mod n. If N divides the rows, n is N and no row is repeated. All
+// numbers that follow from n are lookups by the rest of the rows:
+//
+//     rows  = GatherV2(Shape(x), axis, 0)
+//     rest  = FloorMod(rows, N)
+//     times = GatherV2(table, rest, 0)              [N/n, 1]
+//     x/split = _ToReplicas(x, times)               Split(Tile(x, times))
+//     f     = GatherV2(table of T, rest, 0)         n^power, or n^power * n/N
+//     s     = _Scale(v, f) power share              Mul(v, f)
+//     c     = _FromReplicas(y, upto) concat         StridedSlice(all, 0, upto)
+//
+// Here `upto` is the number of rows of y in the single-device step. If a feed
+// has u rows for each row of the batch, `rest` is that of rows/u.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_PROGRAM_FORMS_ROWREPEAT_H
+#define GRAFT_LIB_PROGRAM_FORMS_ROWREPEAT_H
+
+#include "lib/graph/Graph.h"
+
+#include <optional>
+#include <string>
+
+namespace graft {
+
+/// Returns the AttrValue of a table of multiples, for a tensor of rank \p Rank
+/// that is split along \p Axis.
+std::string timesTable(unsigned Replicas, unsigned Rank, unsigned Axis);
+
+/// Returns the AttrValue of a table of factors of type \p Type: n^Power for
+/// each of \p Powers, times n/N with \p Share. A table of one power has one
+/// axis. An integer is divided instead of multiplied if the factor is less than
+/// 1 (isScaleDivision).
+std::string scaleTable(unsigned Replicas, unsigned Type,
+                       llvm::ArrayRef<int64_t> Powers, bool Share);
+
+/// Returns true if a tensor of \p Type is divided by the factors of
+/// scaleTable().
+bool isScaleDivision(unsigned Type, int64_t Power, bool Share);
+
+/// A lookup in a table by the rest of a number of rows.
+struct RowLookup {
+  NodeId Table = NoNode;
+  Endpoint Rest;
+};
+std::optional<RowLookup> rowLookup(const Graph &G, Endpoint E);
+
+/// A number of rows, modulo the number of replicas.
+struct RowRest {
+  Endpoint Of;      ///< The tensor that has the rows, or the number itself.
+  int64_t Axis = 0; ///< The axis of the rows; -1: Of is their number.
+  int64_t Unit = 1; ///< The rows for each row of the batch.
+  Endpoint Units;   ///< The number of rows by Unit.
+};
+std::optional<RowRest> rowRest(const Graph &G, Endpoint Rest,
+                               unsigned Replicas);
+
+/// Finds the powers and the share of the table \p Lookup for a `_Scale` of \p
+/// Type that divides if \p Divides. Returns nothing if the table is none.
+struct ScalePowers {
+  llvm::SmallVector<int64_t, 4> Powers;
+  bool Share = false;
+};
+std::optional<ScalePowers> scalePowers(const Graph &G, const RowLookup &Lookup,
+                                       unsigned Type, bool Divides,
+                                       unsigned Replicas);
+
+} // namespace graft
+
+#endif // GRAFT_LIB_PROGRAM_FORMS_ROWREPEAT_H

@@ -1,0 +1,420 @@
+//===- passes/RepeatRows.cpp - repeat-rows ----------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Lets a step have any number of rows. If N does not divide the rows, the batch
+// is repeated, so that only n = gcd(N, rows) replicas have different shards and
+// the others repeat their work:
+//
+//     x/split = _ToReplicas(x)        x/split = _ToReplicas(x, times)
+//     s = _FromReplicas(g) sum    →   s = _Scale(_FromReplicas(g) sum, n/N)
+//     y = _FromReplicas(p) concat     y = _FromReplicas(p, upto) concat
+//
+// The mean over all replicas stays as it is: each shard is in it equally often.
+// So a step of a loss that is a mean costs nothing more. If N divides the rows,
+// all added ops forward their input.
+//
+// Relies on: lib/program/forms/RowRepeat.h, lowered reductions, and
+// lib/infer/facts/RepeatedRows.h, which finds the nodes that must know n. If it
+// finds a node for which no n is right, the program stays as it is: a step
+// whose rows N does not divide then fails in the split.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/infer/facts/RepeatedRows.h"
+
+#include "lib/graph/AttrRun.h"
+#include "lib/io/Module.h"
+#include "lib/ops/Ops.h"
+#include "lib/ops/ProgramOps.h"
+#include "lib/pass/Pass.h"
+#include "lib/program/Program.h"
+
+#include "llvm/ADT/StringMap.h"
+
+#include <map>
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+class RepeatRows final : public PassBase<RepeatRows> {
+public:
+  static constexpr PassInfo Info = {
+      "repeat-rows", "Let a step have any number of rows",
+      "Repeats the batch if the replicas do not divide its rows, and corrects\n"
+      "the sums and the concatenations of all replicas."};
+
+  PassResult run(Module &M, DiagnosticEngine &Diags) override;
+
+private:
+  using Source = RepeatedRows::Source;
+  Endpoint add(const Twine &Name, StringRef Op, ArrayRef<Endpoint> Inputs,
+               NodeId After, const AttrRun &Attrs,
+               Inserted Kind = Inserted::Check, Copies Count = Copies::Once);
+  Endpoint constant(const Twine &Name, unsigned Type, StringRef Value);
+  Endpoint number(int64_t Value, unsigned Type = DT_INT32);
+  Endpoint numbers(int64_t Value, int64_t Count);
+  Endpoint lookup(const Twine &Name, unsigned S, unsigned Type,
+                  const Twine &TableName, StringRef Table);
+  void count(unsigned S);
+  Endpoint factor(unsigned S, unsigned Type, ArrayRef<int64_t> Powers,
+                  bool Share);
+  void repeat(NodeId N, unsigned S);
+  void keep(NodeId N, unsigned S, const RepeatedRows &Rows);
+  void scale(NodeId N, unsigned S);
+  void share(NodeId N, int Index, unsigned S);
+  void number(NodeId N, unsigned S);
+  void check(NodeId N, unsigned S, unsigned Other);
+  Endpoint keptRows(NodeId N, unsigned S, int64_t Axis,
+                    std::optional<int64_t> Times);
+  bool isPossible(const RepeatedRows::Need &Need) const;
+  void dropCheck(NodeId Share);
+
+  Graph *G = nullptr;
+  const ProgramFacts *Facts = nullptr;
+  unsigned Replicas = 0;
+  NodeId MeshNode = NoNode;
+  std::vector<Source> Sources;
+  StringMap<Endpoint> Made; ///< Shared nodes, by name.
+};
+
+Endpoint RepeatRows::add(const Twine &Name, StringRef Op,
+                         ArrayRef<Endpoint> Inputs, NodeId After,
+                         const AttrRun &Attrs, Inserted Kind, Copies Count) {
+  return {G->insertNode(Name.str(), Op, Inputs, After, Attrs, Kind, Count), 0};
+}
+
+Endpoint RepeatRows::constant(const Twine &Name, unsigned Type,
+                              StringRef Value) {
+  std::string Key = ("graft/rows/" + Name).str();
+  auto [It, New] = Made.try_emplace(Key);
+  if (New)
+    It->second = add(Key, op::Const, {}, MeshNode,
+                     AttrRun().type("dtype", Type).raw("value", Value));
+  return It->second;
+}
+
+Endpoint RepeatRows::number(int64_t Value, unsigned Type) {
+  return constant((Type == DT_INT32 ? "" : "type_" + std::to_string(Type) +
+                                               "/") +
+                      std::to_string(Value),
+                  Type, encodeIntTensor(Type, {}, Value));
+}
+
+/// Returns a vector of \p Count times \p Value.
+Endpoint RepeatRows::numbers(int64_t Value, int64_t Count) {
+  SmallVector<int64_t, 8> Values(static_cast<size_t>(Count), Value);
+  return constant("vector_" + std::to_string(Count) + "/" +
+                      std::to_string(Value),
+                  DT_INT32, encodeIntTensor(DT_INT32, Count, Values));
+}
+
+/// Adds the nodes that compute the rest of the rows of source \p S.
+void RepeatRows::count(unsigned S) {
+  Source &Of = Sources[S];
+  if (Of.RestAt.Node != NoNode)
+    return;
+  std::string Name = G->name(Of.Node).str();
+  NodeId After = Of.Rest.Of.Node;
+  unsigned Type = DT_INT32;
+  Endpoint Rows = Of.Rest.Of;
+  if (Of.Rest.Axis >= 0) {
+    Endpoint Shape = add(Name + "/shape", op::Shape, Rows, After,
+                         AttrRun()
+                             .type("T", G->outputType(Rows))
+                             .type("out_type", DT_INT32));
+    Rows = add(Name + "/rows", op::GatherV2,
+               {Shape, number(Of.Rest.Axis), number(0)}, Shape.Node,
+               AttrRun()
+                   .type("Tparams", DT_INT32)
+                   .type("Tindices", DT_INT32)
+                   .type("Taxis", DT_INT32));
+  } else {
+    Type = G->outputType(Rows);
+  }
+  AttrRun T;
+  T.type("T", Type);
+  if (Of.Rest.Unit != 1)
+    Rows = add(Name + "/groups", op::FloorDiv,
+               {Rows, number(Of.Rest.Unit, Type)}, Rows.Node, T);
+  Of.Rest.Units = Rows;
+  Endpoint Modulus =
+      constant(Type == DT_INT32 ? "replicas" : "replicas/int64", Type,
+               encodeIntTensor(Type, {}, int64_t(Replicas)));
+  Of.RestAt =
+      add(Name + "/rest", op::FloorMod, {Rows, Modulus}, Rows.Node, T);
+}
+
+Endpoint RepeatRows::lookup(const Twine &Name, unsigned S, unsigned Type,
+                            const Twine &TableName, StringRef Table) {
+  count(S);
+  std::string Key = (G->name(Sources[S].Node) + "/" + Name).str();
+  auto [It, New] = Made.try_emplace(Key);
+  if (!New)
+    return It->second;
+  Endpoint Rest = Sources[S].RestAt;
+  Endpoint Values = constant(TableName, Type, Table);
+  Endpoint Result = add(Key, op::GatherV2, {Values, Rest, number(0)}, Rest.Node,
+                        AttrRun()
+                            .type("Tparams", Type)
+                            .type("Tindices", G->outputType(Rest))
+                            .type("Taxis", DT_INT32));
+  return Made[Key] = Result;
+}
+
+Endpoint RepeatRows::factor(unsigned S, unsigned Type, ArrayRef<int64_t> Powers,
+                            bool Share) {
+  std::string Name = Share ? "share" : "shards";
+  for (int64_t Power : Powers)
+    Name += "_" + std::to_string(Power);
+  Name += "/type_" + std::to_string(Type);
+  return lookup(Name, S, Type, Name,
+                scaleTable(Replicas, Type, Powers, Share));
+}
+
+void RepeatRows::repeat(NodeId N, unsigned S) {
+  auto Rank = static_cast<unsigned>(Facts->Dims.shape({N, 0})->size());
+  auto Axis = static_cast<unsigned>(Sources[S].Rest.Axis);
+  std::string Name =
+      "times_" + std::to_string(Rank) + "_" + std::to_string(Axis);
+  Endpoint Times = lookup("times", S, DT_INT32, Name,
+                          timesTable(Replicas, Rank, Axis));
+  SmallVector<Endpoint, 4> Inputs(G->inputs(N));
+  Inputs.insert(Inputs.begin() + 1, Times);
+  G->setInputs(N, Inputs);
+}
+
+/// Returns the number of rows that the concatenation \p N has in the
+/// single-device step, once for each axis up to \p Axis.
+Endpoint RepeatRows::keptRows(NodeId N, unsigned S, int64_t Axis,
+                              std::optional<int64_t> Times) {
+  count(S);
+  const Source &Of = Sources[S];
+  if (Times) {
+    std::string Key =
+        (G->name(Of.Node) + "/kept_" + Twine(*Times) + "_" + Twine(Axis)).str();
+    auto [It, New] = Made.try_emplace(Key);
+    if (!New)
+      return It->second;
+    Endpoint Number = Of.Rest.Units;
+    if (*Times != 1)
+      Number = add(Key + "/rows", op::Mul, {Number, number(*Times)},
+                   Number.Node, AttrRun().type("T", DT_INT32));
+    Endpoint Result =
+        add(Key, op::Fill, {numbers(Axis + 1, 1), Number}, Number.Node,
+            AttrRun().type("T", DT_INT32).type("index_type", DT_INT32));
+    return Made[Key] = Result;
+  }
+  // Adds up the rows of all replicas, and divides by N/n.
+  Endpoint E = G->input(N, 0);
+  std::string Name = G->name(N).str();
+  auto Rank = static_cast<int64_t>(Facts->Dims.shape(E)->size());
+  AttrRun T;
+  T.type("T", DT_INT32);
+  Endpoint Local = add(
+      Name + "/shape", op::Shape, E, E.Node,
+      AttrRun().type("T", G->outputType(E)).type("out_type", DT_INT32),
+      Inserted::Check, Copies::PerReplica);
+  Endpoint All = add(Name + "/rows", FromReplicasOp, Local, Local.Node,
+                     AttrRun().type("T", DT_INT32).string(CombineAttr,
+                                                          combine::Sum),
+                     Inserted::Merge);
+  Endpoint Kept = add(Name + "/kept", op::FloorDiv,
+                      {All, factor(S, DT_INT32, 0, true)}, All.Node, T);
+  if (Rank == Axis + 1)
+    return Kept;
+  return add(Name + "/upto", op::Slice,
+             {Kept, numbers(0, 1), numbers(Axis + 1, 1)}, Kept.Node,
+             AttrRun().type("T", DT_INT32).type("Index", DT_INT32));
+}
+
+void RepeatRows::keep(NodeId N, unsigned S, const RepeatedRows &Rows) {
+  int64_t Axis = G->intAttr(N, "axis").value_or(0);
+  Endpoint Upto = keptRows(N, S, Axis, Rows.rowsOf(N, S, Axis));
+  SmallVector<Endpoint, 4> Inputs(G->inputs(N));
+  Inputs.insert(Inputs.begin() + 1, Upto);
+  G->setInputs(N, Inputs);
+}
+
+/// Removes the assertion that the fed number of rows is a multiple of N.
+void RepeatRows::dropCheck(NodeId Share) {
+  SmallVector<NodeId, 8> Unused;
+  for (Endpoint E : SmallVector<Endpoint, 2>(G->controlInputs(Share)))
+    if (G->node(E.Node).Kind == Inserted::Gate)
+      Unused.push_back(E.Node);
+  SmallVector<Endpoint, 2> Inputs(G->dataInputs(Share));
+  for (Endpoint E : G->controlInputs(Share))
+    if (!is_contained(Unused, E.Node))
+      Inputs.push_back(E);
+  G->setInputs(Share, Inputs);
+  while (!Unused.empty()) {
+    NodeId N = Unused.pop_back_val();
+    if (!G->isLive(N) || G->hasUses(N) || G->node(N).Kind == Inserted::No)
+      continue;
+    for (Endpoint E : G->inputs(N))
+      Unused.push_back(E.Node);
+    G->remove(N);
+  }
+}
+
+void RepeatRows::scale(NodeId N, unsigned S) {
+  if (Sources[S].Rest.Axis < 0 && Sources[S].Node == N)
+    dropCheck(N);
+  SmallVector<int64_t, 4> Powers;
+  if (auto List = G->intListAttr(N, PowersAttr))
+    Powers.append(List->begin(), List->end());
+  else
+    Powers.push_back(G->intAttr(N, PowerAttr).value_or(0));
+  Endpoint Factor =
+      factor(S, G->outputType(G->input(N, 0)), Powers, /*Share=*/false);
+  SmallVector<Endpoint, 4> Inputs(G->inputs(N));
+  Inputs.insert(Inputs.begin() + 1, Factor);
+  G->setInputs(N, Inputs);
+}
+
+void RepeatRows::share(NodeId N, int Index, unsigned S) {
+  Endpoint E = Index < 0 ? Endpoint{N, 0}
+                         : G->input(N, static_cast<unsigned>(Index));
+  unsigned Type = G->outputType(E);
+  Endpoint Factor = factor(S, Type, 0, /*Share=*/true);
+  AttrRun Attrs;
+  Attrs.type("T", Type).integer(PowerAttr, 0).boolean(ShareAttr, true);
+  if (Index >= 0) {
+    Endpoint Term = add(G->name(E.Node) + "/term", ScaleOp, {E, Factor}, E.Node,
+                        Attrs, Inserted::Scale, Copies::PerReplica);
+    G->setInput(N, static_cast<unsigned>(Index), Term);
+    return;
+  }
+  // A merged value has a name that runs fetch.
+  std::string Name = G->name(N).str();
+  bool IsNamed = G->node(N).Kind == Inserted::Merge;
+  if (IsNamed)
+    G->rename(N, G->uniqueName(Name + "/all"));
+  NodeId Term =
+      G->insertNode(IsNamed ? Name : Name + "/share", ScaleOp, {E, Factor}, N,
+                    Attrs, Inserted::Scale, G->node(N).Count);
+  G->replaceUses(E, {Term, 0}, Term);
+}
+
+/// Makes \p N multiply by the number of a replica's shard instead of that of
+/// the replica.
+void RepeatRows::number(NodeId N, unsigned S) {
+  Endpoint Replica = G->input(N, 1);
+  unsigned Type = G->outputType(Replica);
+  Endpoint Shard = add(G->name(Replica.Node) + "/shard", op::FloorMod,
+                       {Replica, factor(S, Type, 1, false)}, Replica.Node,
+                       AttrRun().type("T", Type), Inserted::Check,
+                       Copies::PerReplica);
+  G->setInput(N, 1, Shard);
+}
+
+/// Makes \p N wait for a check that two sources have as many shards.
+void RepeatRows::check(NodeId N, unsigned S, unsigned Other) {
+  std::string Key = (G->name(Sources[S].Node) + "/equal_" + Twine(Other)).str();
+  auto [It, New] = Made.try_emplace(Key);
+  if (!New)
+    return G->addControlInput(N, It->second.Node);
+  Endpoint One = factor(S, DT_INT32, 1, false),
+           Two = factor(Other, DT_INT32, 1, false);
+  auto NameOf = [&](unsigned Of) {
+    return G->name(Sources[Of].Rest.Of.Node).str();
+  };
+  Endpoint Message = add(
+      Key + "/message", op::Const, {}, Two.Node,
+      AttrRun()
+          .type("dtype", DT_STRING)
+          .raw("value", encodeStringTensor("'" + NameOf(S) + "' and '" +
+                                           NameOf(Other) +
+                                           "' have different numbers of rows")));
+  Endpoint Same = add(Key + "/same", op::Equal, {One, Two}, Message.Node,
+                      AttrRun().type("T", DT_INT32));
+  Endpoint Assert =
+      add(Key + "/assert", op::Assert, {Same, Message}, Same.Node,
+          AttrRun().raw("T", encodeTypeListAttr(StringRef("\7", 1))));
+  Endpoint Gate = add(Key, op::NoOp, Endpoint{Assert.Node, ControlPort},
+                      Assert.Node, {}, Inserted::Gate);
+  Made[Key] = Gate;
+  G->addControlInput(N, Gate.Node);
+}
+
+/// Returns true if the ops that meet \p Need take the type of its value.
+bool RepeatRows::isPossible(const RepeatedRows::Need &Need) const {
+  if (Need.Kind == RepeatedRows::Need::Equal ||
+      Need.Kind == RepeatedRows::Need::Modulo)
+    return true;
+  auto Shape = Facts->Dims.shape(G->input(Need.Node, 0));
+  unsigned Type = G->outputType(G->input(Need.Node, 0));
+  switch (Need.Kind) {
+  case RepeatedRows::Need::Repeat: // Tile
+    return Shape && Type != DT_VARIANT && Type != DT_RESOURCE &&
+           Type != DT_UINT16;
+  case RepeatedRows::Need::Keep:
+    return Shape && Type != DT_VARIANT;
+  case RepeatedRows::Need::Factor:
+  case RepeatedRows::Need::Modulo:
+  case RepeatedRows::Need::Equal:
+    return true;
+  case RepeatedRows::Need::Share:
+    if (Need.Index >= 0)
+      Type = G->outputType(
+          G->input(Need.Node, static_cast<unsigned>(Need.Index)));
+    return isFloating(Type) || isComplex(Type) || Need.Index < 0;
+  }
+  return false;
+}
+
+PassResult RepeatRows::run(Module &M, DiagnosticEngine &Diags) {
+  G = &M.graph();
+  Mesh Devices = readMesh(*G);
+  Replicas = Devices.replicas();
+  MeshNode = Devices.Node;
+  if (Replicas < 2)
+    return PassResult::Unchanged;
+  Facts = &programFacts(M);
+  RepeatedRows Rows(*G, *Facts, /*Plan=*/true);
+  if (Rows.sources().empty())
+    return PassResult::Unchanged;
+  std::vector<RepeatedRows::Obstacle> Obstacles(Rows.obstacles());
+  for (const RepeatedRows::Need &Need : Rows.needs())
+    if (!isPossible(Need))
+      Obstacles.push_back({Need.Node, "has a type or a rank for which "
+                                      "TensorFlow has no such op"});
+  if (!Obstacles.empty()) {
+    Diags.remark("even-rows", originName(*G, Obstacles.front().Node),
+                 "needs a number of rows that " + std::to_string(Replicas) +
+                     " divides: this node " + Obstacles.front().Why);
+    return PassResult::Unchanged;
+  }
+  Sources = Rows.sources();
+  for (const RepeatedRows::Need &Need : Rows.needs()) {
+    switch (Need.Kind) {
+    case RepeatedRows::Need::Repeat:
+      repeat(Need.Node, Need.Source);
+      break;
+    case RepeatedRows::Need::Keep:
+      keep(Need.Node, Need.Source, Rows);
+      break;
+    case RepeatedRows::Need::Factor:
+      scale(Need.Node, Need.Source);
+      break;
+    case RepeatedRows::Need::Share:
+      share(Need.Node, Need.Index, Need.Source);
+      break;
+    case RepeatedRows::Need::Modulo:
+      number(Need.Node, Need.Source);
+      break;
+    case RepeatedRows::Need::Equal:
+      check(Need.Node, Need.Source, Need.Other);
+      break;
+    }
+  }
+  return PassResult::Changed;
+}
+
+} // namespace
+
+GRAFT_DEFINE_PASS(RepeatRows)
+
+} // namespace graft
