@@ -60,11 +60,11 @@ private:
                   const Twine &TableName, StringRef Table);
   void count(unsigned S);
   Endpoint factor(unsigned S, unsigned Type, ArrayRef<int64_t> Powers,
-                  bool Share);
+                  int64_t Share);
   void repeat(NodeId N, unsigned S);
   void keep(NodeId N, unsigned S, const RepeatedRows &Rows);
   void scale(NodeId N, unsigned S);
-  void share(NodeId N, int Index, unsigned S);
+  void share(const RepeatedRows::Need &Need);
   void number(NodeId N, unsigned S);
   void check(NodeId N, unsigned S, unsigned Other);
   Endpoint keptRows(NodeId N, unsigned S, int64_t Axis,
@@ -165,10 +165,12 @@ Endpoint RepeatRows::lookup(const Twine &Name, unsigned S, unsigned Type,
 }
 
 Endpoint RepeatRows::factor(unsigned S, unsigned Type, ArrayRef<int64_t> Powers,
-                            bool Share) {
-  std::string Name = Share ? "share" : "shards";
+                            int64_t Share) {
+  std::string Name =
+      Share == 0 ? "shards" : "share_" + std::to_string(Share);
   for (int64_t Power : Powers)
-    Name += "_" + std::to_string(Power);
+    if (Share == 0)
+      Name += "_" + std::to_string(Power);
   Name += "/type_" + std::to_string(Type);
   return lookup(Name, S, Type, Name,
                 scaleTable(Replicas, Type, Powers, Share));
@@ -222,7 +224,7 @@ Endpoint RepeatRows::keptRows(NodeId N, unsigned S, int64_t Axis,
                                                           combine::Sum),
                      Inserted::Merge);
   Endpoint Kept = add(Name + "/kept", op::FloorDiv,
-                      {All, factor(S, DT_INT32, 0, true)}, All.Node, T);
+                      {All, factor(S, DT_INT32, 0, 1)}, All.Node, T);
   if (Rank == Axis + 1)
     return Kept;
   return add(Name + "/upto", op::Slice,
@@ -268,28 +270,31 @@ void RepeatRows::scale(NodeId N, unsigned S) {
   else
     Powers.push_back(G->intAttr(N, PowerAttr).value_or(0));
   Endpoint Factor =
-      factor(S, G->outputType(G->input(N, 0)), Powers, /*Share=*/false);
+      factor(S, G->outputType(G->input(N, 0)), Powers, /*Share=*/0);
   SmallVector<Endpoint, 4> Inputs(G->inputs(N));
   Inputs.insert(Inputs.begin() + 1, Factor);
   G->setInputs(N, Inputs);
 }
 
-void RepeatRows::share(NodeId N, int Index, unsigned S) {
-  Endpoint E = Index < 0 ? Endpoint{N, 0}
-                         : G->input(N, static_cast<unsigned>(Index));
+void RepeatRows::share(const RepeatedRows::Need &Need) {
+  NodeId N = Need.Node;
+  Endpoint E = Need.Index < 0
+                   ? Endpoint{N, 0}
+                   : G->input(N, static_cast<unsigned>(Need.Index));
   unsigned Type = G->outputType(E);
-  Endpoint Factor = factor(S, Type, 0, /*Share=*/true);
+  Endpoint Factor = factor(Need.Source, Type, 0, Need.Power);
   AttrRun Attrs;
-  Attrs.type("T", Type).integer(PowerAttr, 0).boolean(ShareAttr, true);
-  if (Index >= 0) {
+  Attrs.type("T", Type).integer(PowerAttr, 0).integer(ShareAttr, Need.Power);
+  if (Need.Index >= 0) {
     Endpoint Term = add(G->name(E.Node) + "/term", ScaleOp, {E, Factor}, E.Node,
                         Attrs, Inserted::Scale, Copies::PerReplica);
-    G->setInput(N, static_cast<unsigned>(Index), Term);
+    G->setInput(N, static_cast<unsigned>(Need.Index), Term);
     return;
   }
   // A merged value has a name that runs fetch.
   std::string Name = G->name(N).str();
-  bool IsNamed = G->node(N).Kind == Inserted::Merge;
+  bool IsNamed = G->node(N).Kind == Inserted::Merge ||
+                 G->node(N).Kind == Inserted::Accumulate;
   if (IsNamed)
     G->rename(N, G->uniqueName(Name + "/all"));
   NodeId Term =
@@ -304,7 +309,7 @@ void RepeatRows::number(NodeId N, unsigned S) {
   Endpoint Replica = G->input(N, 1);
   unsigned Type = G->outputType(Replica);
   Endpoint Shard = add(G->name(Replica.Node) + "/shard", op::FloorMod,
-                       {Replica, factor(S, Type, 1, false)}, Replica.Node,
+                       {Replica, factor(S, Type, 1, 0)}, Replica.Node,
                        AttrRun().type("T", Type), Inserted::Check,
                        Copies::PerReplica);
   G->setInput(N, 1, Shard);
@@ -316,8 +321,8 @@ void RepeatRows::check(NodeId N, unsigned S, unsigned Other) {
   auto [It, New] = Made.try_emplace(Key);
   if (!New)
     return G->addControlInput(N, It->second.Node);
-  Endpoint One = factor(S, DT_INT32, 1, false),
-           Two = factor(Other, DT_INT32, 1, false);
+  Endpoint One = factor(S, DT_INT32, 1, 0),
+           Two = factor(Other, DT_INT32, 1, 0);
   auto NameOf = [&](unsigned Of) {
     return G->name(Sources[Of].Rest.Of.Node).str();
   };
@@ -400,7 +405,7 @@ PassResult RepeatRows::run(Module &M, DiagnosticEngine &Diags) {
       scale(Need.Node, Need.Source);
       break;
     case RepeatedRows::Need::Share:
-      share(Need.Node, Need.Index, Need.Source);
+      share(Need);
       break;
     case RepeatedRows::Need::Modulo:
       number(Need.Node, Need.Source);

@@ -34,7 +34,7 @@ inline constexpr llvm::StringRef CombineAttr = "combine";
 inline constexpr llvm::StringRef PowerAttr = "power";
 /// The same for each element of a vector of sizes.
 inline constexpr llvm::StringRef PowersAttr = "powers";
-/// On a `_Scale`: true if the value is also multiplied by n/N, see
+/// On a `_Scale`: the power of n/N by which the value is also multiplied, see
 /// lib/program/forms/RowRepeat.h.
 inline constexpr llvm::StringRef ShareAttr = "share";
 

@@ -60,7 +60,7 @@ bool RepeatChecker::isShareOf(NodeId Value, Endpoint E) const {
   auto Number = rowLookup(G, G.input(E.Node, 1));
   NodeId Sum = G.input(E.Node, 0).Node;
   if (!Number ||
-      !isTable(G.input(E.Node, 1), scaleTable(C.Replicas, DT_INT32, 0, true)) ||
+      !isTable(G.input(E.Node, 1), scaleTable(C.Replicas, DT_INT32, 0, 1)) ||
       C.opKind(Sum) != OpKind::FromReplicas ||
       G.stringAttr(Sum, CombineAttr) != combine::Sum)
     return false;
@@ -110,7 +110,7 @@ bool RepeatChecker::keeps(NodeId Merge) const {
 
 /// Returns true if the factors of \p Scale are those that its attributes state.
 bool RepeatChecker::scales(NodeId Scale) const {
-  bool Share = G.boolAttr(Scale, ShareAttr).value_or(false);
+  int64_t Share = G.intAttr(Scale, ShareAttr).value_or(0);
   SmallVector<int64_t, 4> Powers;
   if (auto List = G.intListAttr(Scale, PowersAttr))
     Powers.append(List->begin(), List->end());
@@ -127,6 +127,9 @@ void RepeatChecker::run() {
   for (const RepeatedRows::Need &Need : Rows.needs())
     C.error(Need.Node, "combines all replicas, but some repeat the rows of "
                        "others");
+  for (auto [N, I] : C.NamedAfter)
+    if (Rows.isRaw(N))
+      C.error(N, "has the name of an input node, but is not times n/N");
   for (NodeId N : Facts.Order) {
     if (G.node(N).NumData != 2)
       continue;

@@ -19,6 +19,7 @@
 #include "lib/infer/graph/Variables.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
+#include "lib/program/forms/RowRepeat.h"
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -666,7 +667,16 @@ std::unique_ptr<Graph> foldAlone(const Graph &Lowered) {
   if (!P)
     return nullptr;
   // Removes the mesh: the result must not contain the number of replicas.
+  unsigned Replicas = readMesh(*P).replicas();
   P->remove(readMesh(*P).Node);
+  for (NodeId N = 0; N < P->size(); ++N) {
+    auto Lookup = P->isLive(N) ? rowLookup(*P, {N, 0}) : std::nullopt;
+    if (Lookup && rowRest(*P, Lookup->Rest, Replicas))
+      P->removeAttr(Lookup->Table, "value");
+  }
+  for (NodeId N = 0; N < P->size(); ++N)
+    if (P->isLive(N) && rowRest(*P, {N, 0}, Replicas))
+      P->removeAttr(P->input(N, 1).Node, "value");
   for (NodeId N = 0; N < P->size(); ++N) {
     if (!P->isLive(N))
       continue;

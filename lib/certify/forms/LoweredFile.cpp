@@ -100,8 +100,8 @@ bool takeScale(const Graph &File, NodeId N, unsigned Replicas, Graph &Program,
       Program.setIntAttr(Made, PowerAttr, Found->Powers[0]);
     else
       Program.setAttr(Made, PowersAttr, encodeIntListAttr(Found->Powers));
-    if (Found->Share)
-      Program.setAttr(Made, ShareAttr, encodeBoolAttr(true));
+    if (Found->Share != 0)
+      Program.setIntAttr(Made, ShareAttr, Found->Share);
     return true;
   }
   auto Factors = constValue(File, Number.Node);

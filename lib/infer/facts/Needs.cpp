@@ -9,6 +9,7 @@
 #include "lib/infer/graph/Conditions.h"
 #include "lib/infer/graph/Loops.h"
 #include "lib/ops/Ops.h"
+#include "lib/ops/ProgramOps.h"
 #include "lib/program/forms/Proxy.h"
 #include "lib/support/InternalError.h"
 
@@ -68,7 +69,7 @@ Needs::Needs(const Graph &G, const ProgramFacts &Facts) {
   // Other readers of such a tensor need the fed tensor, too.
   auto Origin = [&](Endpoint E) {
     while (G.node(E.Node).Kind != Inserted::No && E.Port == 0 &&
-           G.node(E.Node).NumData == 1)
+           (G.node(E.Node).NumData == 1 || isProgramOp(G.opName(E.Node))))
       E = G.input(E.Node, 0);
     return E;
   };
@@ -129,7 +130,12 @@ Needs::Needs(const Graph &G, const ProgramFacts &Facts) {
       uint32_t Set = SetOf[N];
       ArrayRef<Endpoint> Inputs = G.inputs(N);
       bool Cut = IsCut(N);
+      // A number of shards follows a feed on which input 0 depends.
+      bool HasShards = G.node(N).Kind != Inserted::No &&
+                       G.node(N).NumData == 2 && isProgramOp(G.opName(N));
       for (size_t I = 0; I < Inputs.size(); ++I) {
+        if (HasShards && I == 1)
+          continue;
         Set = Sets.unite(Set, Taken(Inputs[I]));
         if (I < G.node(N).NumData && !Cut)
           AddRead(Set, N, I);

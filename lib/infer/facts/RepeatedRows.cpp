@@ -182,7 +182,7 @@ RepeatedRows::State RepeatedRows::stateOf(NodeId N, Endpoint E) {
   if (!(S & Raw))
     return S;
   bool IsShare = Roles[G.node(N).Op] == Scaled &&
-                 G.boolAttr(N, ShareAttr).value_or(false);
+                 G.intAttr(N, ShareAttr).value_or(0) != 0;
   bool Forwards = G.node(N).Kind != Inserted::No &&
                   G.opName(N).starts_with(op::Identity);
   if (!IsShare && !Forwards)
@@ -199,14 +199,13 @@ RepeatedRows::State RepeatedRows::visit(NodeId N) {
   case Scaled:
     return scale(N);
   case Exchange: {
-    State S = stateOf(N, G.input(N, 0));
-    if (G.isOp(N, op::CollectiveReduce) && S != 0 &&
-        Facts.Types.natural(G.input(N, 0)).K == 1)
-      return G.stringAttr(N, "final_op") == StringRef(op::Div) ? 0 : Mean;
-    return S & ~(Each | Mean)
-               ? refuse(N, "is a " + G.opName(N) + ", which reads every shard "
-                                                   "of a batch once")
-               : S;
+    Endpoint E = G.input(N, 0);
+    State S = stateOf(N, E);
+    bool IsMean = G.isOp(N, op::CollectiveReduce) && shareOf(E) == 0;
+    if (S != 0 && !(S & Each) && !IsMean)
+      return refuse(N, "is a " + G.opName(N) + ", which reads each shard of a "
+                                               "batch once");
+    return S == 0 || isTrue(N) ? 0 : Each;
   }
   case Slice: {
     State S = join(N);
@@ -254,14 +253,9 @@ RepeatedRows::State RepeatedRows::sumOf(NodeId N, State S,
   int K = Type.K + (Type.isReplicated() ? 1 : 0);
   if (auto Assumed = G.intAttr(N, AssumedAttr))
     K = static_cast<int>(*Assumed);
-  if (K == 1)
-    return Mean;
-  if (S & Mean)
-    return refuse(N, "adds up values of feeds with different numbers of rows");
-  if (S == 0 || S & Each)
+  // Each shard is in a mean equally often.
+  if (S == 0 || S & Each || K == 1 || (Type.Zero && K == 0))
     return K == 0 ? 0 : Each;
-  if (Type.Zero && K == 0)
-    return 0;
   if (!Plan)
     return S | Raw;
   need(Need::Share, N, -1, S);
@@ -278,11 +272,6 @@ RepeatedRows::State RepeatedRows::merge(NodeId N) {
   StringRef How = G.stringAttr(N, CombineAttr).value_or("");
   if (How == combine::Sum)
     return sumOf(N, S, Type);
-  if (S & Mean)
-    return How == combine::Pick && Type.K == 1
-               ? Mean
-               : refuse(N, "combines values of feeds with different numbers of "
-                           "rows");
   if (How == combine::Concat && S != 0 && !(S & Each) &&
       (Plan || G.node(N).NumData != 2)) {
     unsigned Source = sourceIn(S);
@@ -297,9 +286,7 @@ RepeatedRows::State RepeatedRows::merge(NodeId N) {
 RepeatedRows::State RepeatedRows::scale(NodeId N) {
   Endpoint E = G.input(N, 0);
   State S = stateOf(N, E);
-  auto Powers = G.intListAttr(N, PowersAttr);
-  int64_t Power = G.intAttr(N, PowerAttr).value_or(0);
-  bool Share = G.boolAttr(N, ShareAttr).value_or(false);
+  int64_t Share = G.intAttr(N, ShareAttr).value_or(0);
   ReplicationType Result = Facts.Types.natural({N, 0});
   if (auto It = SourceOf.find(N); It != SourceOf.end()) {
     if (Plan)
@@ -313,29 +300,34 @@ RepeatedRows::State RepeatedRows::scale(NodeId N) {
     while (Lookup && Source < Sources.size() &&
            Sources[Source].RestAt != Lookup->Rest)
       ++Source;
-    if (!Lookup || Source == Sources.size() ||
-        !(S >> (Source + 1) & 1) || S & (Each | Mean))
+    if (!Lookup || Source == Sources.size() || !(S >> (Source + 1) & 1) ||
+        S & Each)
       return refuse(N, "scales by the shards of another feed than that of its "
                        "value");
   }
-  if (Share) {
-    // A replica's term, times n/N, is a term of a sum over N replicas.
-    if (!HasFactor)
-      return refuse(N, "is not times n/N");
-    return S & Raw ? (Result.isTrue() ? 0 : S & ~Raw) : Each;
+  if (Share != 0) {
+    bool IsSum = S & Raw;
+    if (!HasFactor || (IsSum ? 1 : shareOf(E)) != Share)
+      return refuse(N, "is not times as many shards as its value needs");
+    return !IsSum ? Each : isTrue(N) ? 0 : S & ~Raw;
   }
-  // N^-1 times a mean is a term of a sum over N replicas.
-  ReplicationType Of = Facts.Types.natural(E);
-  bool IsMean = Of.isPartial() && Of.Op == Combine::Sum && Of.K == 1;
-  if ((S == Mean || (IsMean && S != 0 && !HasFactor)) && Power == -1 && !Powers)
-    return Result.isPartial() ? Each : 0;
-  if (S == Mean)
-    return refuse(N, "scales a mean of feeds with different numbers of rows");
   if (S == 0)
-    return Power == 1 ? Mean : Result.K != 0 ? Each : 0;
+    return isTrue(N) ? 0 : Each;
+  // N^-1 times a mean is a term of a sum over N replicas.
+  if (!(S & Each) && !HasFactor && Result.isPartial() && shareOf(E) == 0)
+    return Each;
   if (!(S & Each) && !HasFactor)
     need(Need::Factor, N, 0, S);
-  return Result.isTrue() ? 0 : S;
+  return isTrue(N) ? 0 : S;
+}
+
+/// Returns e if \p E, times (n/N)^e, is the same value or sum of N replicas that
+/// have different shards. Returns nothing if there is no such number.
+std::optional<int> RepeatedRows::shareOf(Endpoint E) const {
+  ReplicationType Type = Facts.Types.number(E);
+  if (Type.isPartial() && Type.Op == Combine::Sum)
+    return 1 - Type.K;
+  return Type.isReplicated() ? std::optional(-Type.K) : std::nullopt;
 }
 
 /// Returns the nodes that must wait for a check on values of \p S that \p N
@@ -355,7 +347,7 @@ SmallVector<NodeId, 1> RepeatedRows::placesBefore(NodeId N, State S) const {
 bool RepeatedRows::isNumberOfShards(Endpoint E, State S, unsigned Type) const {
   auto Lookup = rowLookup(G, E);
   if (!Lookup || G.attr(Lookup->Table, "value") !=
-                     scaleTable(Facts.Dims.replicas(), Type, 1, false))
+                     scaleTable(Facts.Dims.replicas(), Type, 1, 0))
     return false;
   for (unsigned I = 0; I < Sources.size(); ++I)
     if (Sources[I].RestAt == Lookup->Rest)
@@ -391,7 +383,7 @@ bool RepeatedRows::meet(NodeId N, ArrayRef<State> Sets) {
     return false;
   std::optional<uint16_t> Rows;
   for (State S : Sets) {
-    if (S & (Mean | Raw))
+    if (S & (Each | Raw))
       return false;
     for (unsigned I = 0; I < Sources.size(); ++I) {
       // A fed number is a number of rows because an op needs it.
@@ -403,9 +395,6 @@ bool RepeatedRows::meet(NodeId N, ArrayRef<State> Sets) {
     }
   }
   for (State S : Sets.drop_front()) {
-    // A static number of rows has n = N, which an op checks.
-    if (S == Each || Sets[0] == Each)
-      continue;
     for (NodeId Place : placesBefore(N, S | Sets[0])) {
       Need Wait{Need::Equal, Place, -1, sourceIn(Sets[0]), sourceIn(S)};
       if (!waits(Place, S, Sets[0]) && !is_contained(Needs, Wait))
@@ -435,26 +424,25 @@ RepeatedRows::State RepeatedRows::join(NodeId N) {
   bool UsesState = Facts.Types.usesState(N);
   SmallVector<State, 4> Sets;
   State All = 0;
-  // A number of rows is a term of the number of all rows, with one less k.
-  auto IsTerm = [&](Endpoint E, int K) {
-    ReplicationType Type = Facts.Types.number(E);
-    return Type.isPartial() ? Type.Op == Combine::Sum && Type.K == K
-                            : Type.isReplicated() && Type.K == K - 1;
-  };
-  bool AreMeans = true, AreTerms = true;
+  // If all values are numbers or terms of sums, each can follow N instead of n.
+  bool AreTerms = true, AreMeans = true;
   for (unsigned I = 0; I < This.NumData; ++I) {
     Endpoint E = G.input(N, I);
     State S = stateOf(N, E);
-    if (S == 0 || Facts.Types.type(E).Zero)
+    // Zeros have the sizes of their rows.
+    if (S == 0 || (Facts.Types.type(E).Zero && Facts.Dims.isPlain(E)))
       continue;
+    std::optional<int> Share = shareOf(E);
     // The copies of the variable hold the terms of N replicas.
-    if (UsesState && IsUpdate && I >= NumVars && !(S & (Each | Mean)) &&
-        IsTerm(E, 0)) {
-      need(Need::Share, N, static_cast<int>(I), S);
+    if (UsesState && IsUpdate && I >= NumVars && !(S & Each) && Share) {
+      if (*Share != 0)
+        Needs.push_back({Need::Share, N, static_cast<int>(I), sourceIn(S), 0,
+                         *Share});
       S = Each;
     }
-    AreMeans &= S == Mean || IsTerm(E, 1);
-    AreTerms &= IsTerm(E, 0);
+    AreMeans &= S & Each || Share == 0;
+    AreTerms &= S & Each || Share == 0 ||
+                (Share && isFloating(G.outputType(E)));
     All |= S;
     for (bool Grows = true; Grows;) {
       Grows = false;
@@ -474,14 +462,16 @@ RepeatedRows::State RepeatedRows::join(NodeId N) {
     return Each;
   State Result = All;
   if (Sets.size() > 1) {
-    if (AreMeans) {
-      Result = Mean;
-    } else if (AreTerms) {
-      for (unsigned I = 0; I < This.NumData; ++I)
-        if (State S = States[G.input(N, I).Node]; S != 0 && !(S & Each))
-          need(Need::Share, N, static_cast<int>(I), S);
+    if (AreTerms && (AreMeans || !meet(N, Sets))) {
+      for (unsigned I = 0; I < This.NumData; ++I) {
+        Endpoint E = G.input(N, I);
+        State S = States[E.Node];
+        if (S != 0 && !(S & Each) && shareOf(E).value_or(0) != 0)
+          Needs.push_back({Need::Share, N, static_cast<int>(I), sourceIn(S), 0,
+                           *shareOf(E)});
+      }
       Result = Each;
-    } else if (!meet(N, Sets)) {
+    } else if (!AreTerms && !meet(N, Sets)) {
       return refuse(N, "combines values of feeds that may have different "
                        "numbers of rows");
     }
@@ -491,13 +481,6 @@ RepeatedRows::State RepeatedRows::join(NodeId N) {
     return hold(N, Result);
   if (Result == 0 || isTrue(N))
     return 0;
-  if (Result & Mean && Result != Mean)
-    return refuse(N, "combines means of feeds with different numbers of rows");
-  if (Result == Mean)
-    for (uint32_t Port = 0; Port < Facts.Dims.numOutputs(N); ++Port)
-      if (Facts.Types.natural({N, Port}).K != 1)
-        return refuse(N, "computes with a mean of feeds with different numbers "
-                         "of rows");
   return Result;
 }
 

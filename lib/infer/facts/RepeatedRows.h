@@ -18,8 +18,9 @@
 // Two feeds may have different n. The analysis finds for each node the split
 // feeds whose n its values follow, and for each node of the table the feed
 // whose n it needs. If values of two feeds meet that must have equally many
-// rows, the node waits for a check that they have one n. Values of other feeds
-// meet in sums only: each term is a mean, or is times its own n/N.
+// rows, the node waits for a check that they have one n. Other numbers and terms
+// of sums meet after each is times a power of its own n/N, so that it follows N.
+// A mean does so already.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,16 +52,18 @@ public:
       Repeat, ///< Node, a split, must repeat the rows of its input.
       Keep,   ///< Node, a concatenation, must keep the first n/N of its rows.
       Factor, ///< Node, a `_Scale`, must multiply by a power of n.
-      Share,  ///< Output 0 of Node, or its input Index, must be times n/N.
+      Share,  ///< Output 0 of Node, or its input Index, must be times a power
+              ///< of n/N.
       Modulo, ///< Node, a product with the number of a replica, must take that
               ///< of its shard.
       Equal,  ///< Node must wait for a check that two sources have one n.
     };
     KindTy Kind;
     NodeId Node;
-    int Index;          ///< Share: -1 for the output.
+    int Index;          ///< Share: -1 for the output, which is a sum.
     unsigned Source;    ///< The index of the source.
     unsigned Other = 0; ///< Equal: the index of the other source.
+    int Power = 1;      ///< Share: the power of n/N.
     bool operator==(const Need &O) const = default;
   };
   /// A node for which no n is right.
@@ -83,13 +86,17 @@ public:
   std::optional<int64_t> rowsOf(NodeId Merge, unsigned S, int64_t Axis) const;
   /// Returns true if \p N follows the n of source \p S.
   bool follows(NodeId N, unsigned S) const { return States[N] >> (S + 1) & 1; }
+  /// Returns true if \p N is a sum that is not yet times n/N.
+  bool isRaw(NodeId N) const { return States[N] & Raw; }
+  std::optional<int> shareOf(Endpoint E) const;
 
 private:
   /// A set of sources, one bit for each, or one of the flags below. No bit: the
   /// value is that of the single-device step.
   using State = uint64_t;
-  static constexpr State Each = 1; ///< All N replicas have different values.
-  static constexpr State Mean = State(1) << 62; ///< N^-1 times the value.
+  /// The types hold with N: all replicas have different shards, or a sum over
+  /// the replicas is a mean.
+  static constexpr State Each = 1;
   static constexpr State Raw = State(1) << 61;  ///< Must be times n/N.
   static constexpr unsigned MaxSources = 60;
 

@@ -31,7 +31,7 @@ ScaleFactor scaleFactor(const Graph &G, NodeId Scale, unsigned Count) {
   unsigned Type = G.typeAttr(Scale, "T").value_or(DT_INVALID);
   if (G.node(Scale).NumData == 2) {
     bool Divides = isScaleDivision(Type, G.intAttr(Scale, PowerAttr).value_or(0),
-                                   G.boolAttr(Scale, ShareAttr).value_or(false));
+                                   G.intAttr(Scale, ShareAttr).value_or(0));
     return {Divides ? op::FloorDiv : op::Mul, Type, {}};
   }
   auto Powers = G.intListAttr(Scale, PowersAttr);

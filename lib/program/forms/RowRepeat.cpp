@@ -31,19 +31,18 @@ std::string timesTable(unsigned Replicas, unsigned Rank, unsigned Axis) {
 
 static bool isReal(unsigned Type) { return isFloating(Type) || isComplex(Type); }
 
-bool isScaleDivision(unsigned Type, int64_t Power, bool Share) {
-  return !isReal(Type) && (Power < 0 || Share);
+bool isScaleDivision(unsigned Type, int64_t Power, int64_t Share) {
+  return !isReal(Type) && (Power < 0 || Share > 0);
 }
 
 std::string scaleTable(unsigned Replicas, unsigned Type,
-                       ArrayRef<int64_t> Powers, bool Share) {
+                       ArrayRef<int64_t> Powers, int64_t Share) {
   SmallVector<double, 16> Values;
   for (unsigned Rest = 0; Rest < Replicas; ++Rest)
     for (int64_t Power : Powers) {
       double Shards = shards(Replicas, Rest);
-      double Factor = std::pow(Shards, static_cast<double>(Power));
-      if (Share)
-        Factor *= Shards / Replicas;
+      double Factor = std::pow(Shards, static_cast<double>(Power)) *
+                      std::pow(Shards / Replicas, static_cast<double>(Share));
       Values.push_back(isScaleDivision(Type, Power, Share) ? 1 / Factor
                                                            : Factor);
     }
@@ -115,7 +114,7 @@ std::optional<ScalePowers> scalePowers(const Graph &G, const RowLookup &Lookup,
     return std::nullopt;
   // Powers beyond these come from no product of sizes that a step has.
   constexpr int64_t Largest = 8;
-  auto Is = [&](ArrayRef<int64_t> Powers, bool Share) {
+  auto Is = [&](ArrayRef<int64_t> Powers, int64_t Share) {
     return all_of(Powers,
                   [&](int64_t Power) {
                     return isScaleDivision(Type, Power, Share) == Divides;
@@ -123,7 +122,7 @@ std::optional<ScalePowers> scalePowers(const Graph &G, const RowLookup &Lookup,
            scaleTable(Replicas, Type, Powers, Share) == *Bytes;
   };
   if (Table->Shape.Dims.size() == 1) {
-    for (bool Share : {false, true})
+    for (int64_t Share : {0, 1, 2, -1, -2, 3, -3})
       for (int64_t Power = -Largest; Power <= Largest; ++Power)
         if (Is(Power, Share))
           return ScalePowers{{Power}, Share};
@@ -141,7 +140,7 @@ std::optional<ScalePowers> scalePowers(const Graph &G, const RowLookup &Lookup,
         Result.Powers.push_back(Power);
         break;
       }
-  return Is(Result.Powers, false) ? std::optional(Result) : std::nullopt;
+  return Is(Result.Powers, 0) ? std::optional(Result) : std::nullopt;
 }
 
 } // namespace graft

@@ -15,7 +15,7 @@
 //     rest  = FloorMod(rows, N)
 //     times = GatherV2(table, rest, 0)              [N/n, 1]
 //     x/split = _ToReplicas(x, times)               Split(Tile(x, times))
-//     f     = GatherV2(table of T, rest, 0)         n^power, or n^power * n/N
+//     f     = GatherV2(table of T, rest, 0)         n^power * (n/N)^share
 //     s     = _Scale(v, f) power share              Mul(v, f)
 //     c     = _FromReplicas(y, upto) concat         StridedSlice(all, 0, upto)
 //
@@ -39,15 +39,15 @@ namespace graft {
 std::string timesTable(unsigned Replicas, unsigned Rank, unsigned Axis);
 
 /// Returns the AttrValue of a table of factors of type \p Type: n^Power for
-/// each of \p Powers, times n/N with \p Share. A table of one power has one
+/// each of \p Powers, times (n/N)^Share. A table of one power has one
 /// axis. An integer is divided instead of multiplied if the factor is less than
 /// 1 (isScaleDivision).
 std::string scaleTable(unsigned Replicas, unsigned Type,
-                       llvm::ArrayRef<int64_t> Powers, bool Share);
+                       llvm::ArrayRef<int64_t> Powers, int64_t Share);
 
 /// Returns true if a tensor of \p Type is divided by the factors of
 /// scaleTable().
-bool isScaleDivision(unsigned Type, int64_t Power, bool Share);
+bool isScaleDivision(unsigned Type, int64_t Power, int64_t Share);
 
 /// A lookup in a table by the rest of a number of rows.
 struct RowLookup {
@@ -70,7 +70,7 @@ std::optional<RowRest> rowRest(const Graph &G, Endpoint Rest,
 /// Type that divides if \p Divides. Returns nothing if the table is none.
 struct ScalePowers {
   llvm::SmallVector<int64_t, 4> Powers;
-  bool Share = false;
+  int64_t Share = 0;
 };
 std::optional<ScalePowers> scalePowers(const Graph &G, const RowLookup &Lookup,
                                        unsigned Type, bool Divides,
