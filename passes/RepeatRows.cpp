@@ -31,8 +31,7 @@
 #include "lib/program/Program.h"
 
 #include "llvm/ADT/StringMap.h"
-
-#include <map>
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace llvm;
 
@@ -97,10 +96,10 @@ Endpoint RepeatRows::constant(const Twine &Name, unsigned Type,
 }
 
 Endpoint RepeatRows::number(int64_t Value, unsigned Type) {
-  return constant((Type == DT_INT32 ? "" : "type_" + std::to_string(Type) +
-                                               "/") +
-                      std::to_string(Value),
-                  Type, encodeIntTensor(Type, {}, Value));
+  return constant(
+      (Type == DT_INT32 ? "" : "type_" + std::to_string(Type) + "/") +
+          std::to_string(Value),
+      Type, encodeIntTensor(Type, {}, Value));
 }
 
 /// Returns a vector of \p Count times \p Value.
@@ -122,9 +121,7 @@ void RepeatRows::count(unsigned S) {
   Endpoint Rows = Of.Rest.Of;
   if (Of.Rest.Axis >= 0) {
     Endpoint Shape = add(Name + "/shape", op::Shape, Rows, After,
-                         AttrRun()
-                             .type("T", G->outputType(Rows))
-                             .type("out_type", DT_INT32));
+                         AttrRun().type("T", G->outputType(Rows)));
     Rows = add(Name + "/rows", op::GatherV2,
                {Shape, number(Of.Rest.Axis), number(0)}, Shape.Node,
                AttrRun()
@@ -143,8 +140,7 @@ void RepeatRows::count(unsigned S) {
   Endpoint Modulus =
       constant(Type == DT_INT32 ? "replicas" : "replicas/int64", Type,
                encodeIntTensor(Type, {}, int64_t(Replicas)));
-  Of.RestAt =
-      add(Name + "/rest", op::FloorMod, {Rows, Modulus}, Rows.Node, T);
+  Of.RestAt = add(Name + "/rest", op::FloorMod, {Rows, Modulus}, Rows.Node, T);
 }
 
 Endpoint RepeatRows::lookup(const Twine &Name, unsigned S, unsigned Type,
@@ -166,14 +162,12 @@ Endpoint RepeatRows::lookup(const Twine &Name, unsigned S, unsigned Type,
 
 Endpoint RepeatRows::factor(unsigned S, unsigned Type, ArrayRef<int64_t> Powers,
                             int64_t Share) {
-  std::string Name =
-      Share == 0 ? "shards" : "share_" + std::to_string(Share);
+  std::string Name = Share == 0 ? "shards" : "share_" + std::to_string(Share);
   for (int64_t Power : Powers)
     if (Share == 0)
       Name += "_" + std::to_string(Power);
   Name += "/type_" + std::to_string(Type);
-  return lookup(Name, S, Type, Name,
-                scaleTable(Replicas, Type, Powers, Share));
+  return lookup(Name, S, Type, Name, scaleTable(Replicas, Type, Powers, Share));
 }
 
 void RepeatRows::repeat(NodeId N, unsigned S) {
@@ -181,8 +175,8 @@ void RepeatRows::repeat(NodeId N, unsigned S) {
   auto Axis = static_cast<unsigned>(Sources[S].Rest.Axis);
   std::string Name =
       "times_" + std::to_string(Rank) + "_" + std::to_string(Axis);
-  Endpoint Times = lookup("times", S, DT_INT32, Name,
-                          timesTable(Replicas, Rank, Axis));
+  Endpoint Times =
+      lookup("times", S, DT_INT32, Name, timesTable(Replicas, Rank, Axis));
   SmallVector<Endpoint, 4> Inputs(G->inputs(N));
   Inputs.insert(Inputs.begin() + 1, Times);
   G->setInputs(N, Inputs);
@@ -204,9 +198,8 @@ Endpoint RepeatRows::keptRows(NodeId N, unsigned S, int64_t Axis,
     if (*Times != 1)
       Number = add(Key + "/rows", op::Mul, {Number, number(*Times)},
                    Number.Node, AttrRun().type("T", DT_INT32));
-    Endpoint Result =
-        add(Key, op::Fill, {numbers(Axis + 1, 1), Number}, Number.Node,
-            AttrRun().type("T", DT_INT32).type("index_type", DT_INT32));
+    Endpoint Result = add(Key, op::Fill, {numbers(Axis + 1, 1), Number},
+                          Number.Node, AttrRun().type("T", DT_INT32));
     return Made[Key] = Result;
   }
   // Adds up the rows of all replicas, and divides by N/n.
@@ -215,14 +208,13 @@ Endpoint RepeatRows::keptRows(NodeId N, unsigned S, int64_t Axis,
   auto Rank = static_cast<int64_t>(Facts->Dims.shape(E)->size());
   AttrRun T;
   T.type("T", DT_INT32);
-  Endpoint Local = add(
-      Name + "/shape", op::Shape, E, E.Node,
-      AttrRun().type("T", G->outputType(E)).type("out_type", DT_INT32),
-      Inserted::Check, Copies::PerReplica);
-  Endpoint All = add(Name + "/rows", FromReplicasOp, Local, Local.Node,
-                     AttrRun().type("T", DT_INT32).string(CombineAttr,
-                                                          combine::Sum),
-                     Inserted::Merge);
+  Endpoint Local = add(Name + "/shape", op::Shape, E, E.Node,
+                       AttrRun().type("T", G->outputType(E)), Inserted::Check,
+                       Copies::PerReplica);
+  Endpoint All =
+      add(Name + "/counted", FromReplicasOp, Local, Local.Node,
+          AttrRun().type("T", DT_INT32).string(CombineAttr, combine::Sum),
+          Inserted::Merge);
   Endpoint Kept = add(Name + "/kept", op::FloorDiv,
                       {All, factor(S, DT_INT32, 0, 1)}, All.Node, T);
   if (Rank == Axis + 1)
@@ -278,9 +270,8 @@ void RepeatRows::scale(NodeId N, unsigned S) {
 
 void RepeatRows::share(const RepeatedRows::Need &Need) {
   NodeId N = Need.Node;
-  Endpoint E = Need.Index < 0
-                   ? Endpoint{N, 0}
-                   : G->input(N, static_cast<unsigned>(Need.Index));
+  Endpoint E = Need.Index < 0 ? Endpoint{N, 0}
+                              : G->input(N, static_cast<unsigned>(Need.Index));
   unsigned Type = G->outputType(E);
   Endpoint Factor = factor(Need.Source, Type, 0, Need.Power);
   AttrRun Attrs;
@@ -308,10 +299,10 @@ void RepeatRows::share(const RepeatedRows::Need &Need) {
 void RepeatRows::number(NodeId N, unsigned S) {
   Endpoint Replica = G->input(N, 1);
   unsigned Type = G->outputType(Replica);
-  Endpoint Shard = add(G->name(Replica.Node) + "/shard", op::FloorMod,
-                       {Replica, factor(S, Type, 1, 0)}, Replica.Node,
-                       AttrRun().type("T", Type), Inserted::Check,
-                       Copies::PerReplica);
+  Endpoint Shard =
+      add(G->name(Replica.Node) + "/shard", op::FloorMod,
+          {Replica, factor(S, Type, 1, 0)}, Replica.Node,
+          AttrRun().type("T", Type), Inserted::Check, Copies::PerReplica);
   G->setInput(N, 1, Shard);
 }
 
@@ -321,8 +312,7 @@ void RepeatRows::check(NodeId N, unsigned S, unsigned Other) {
   auto [It, New] = Made.try_emplace(Key);
   if (!New)
     return G->addControlInput(N, It->second.Node);
-  Endpoint One = factor(S, DT_INT32, 1, 0),
-           Two = factor(Other, DT_INT32, 1, 0);
+  Endpoint One = factor(S, DT_INT32, 1, 0), Two = factor(Other, DT_INT32, 1, 0);
   auto NameOf = [&](unsigned Of) {
     return G->name(Sources[Of].Rest.Of.Node).str();
   };
@@ -330,9 +320,9 @@ void RepeatRows::check(NodeId N, unsigned S, unsigned Other) {
       Key + "/message", op::Const, {}, Two.Node,
       AttrRun()
           .type("dtype", DT_STRING)
-          .raw("value", encodeStringTensor("'" + NameOf(S) + "' and '" +
-                                           NameOf(Other) +
-                                           "' have different numbers of rows")));
+          .raw("value",
+               encodeStringTensor("'" + NameOf(S) + "' and '" + NameOf(Other) +
+                                  "' have different numbers of rows")));
   Endpoint Same = add(Key + "/same", op::Equal, {One, Two}, Message.Node,
                       AttrRun().type("T", DT_INT32));
   Endpoint Assert =
@@ -363,8 +353,8 @@ bool RepeatRows::isPossible(const RepeatedRows::Need &Need) const {
     return true;
   case RepeatedRows::Need::Share:
     if (Need.Index >= 0)
-      Type = G->outputType(
-          G->input(Need.Node, static_cast<unsigned>(Need.Index)));
+      Type =
+          G->outputType(G->input(Need.Node, static_cast<unsigned>(Need.Index)));
     return isFloating(Type) || isComplex(Type) || Need.Index < 0;
   }
   return false;
@@ -388,8 +378,10 @@ PassResult RepeatRows::run(Module &M, DiagnosticEngine &Diags) {
                                       "TensorFlow has no such op"});
   if (!Obstacles.empty()) {
     Diags.remark("even-rows", originName(*G, Obstacles.front().Node),
-                 "needs a number of rows that " + std::to_string(Replicas) +
-                     " divides: this node " + Obstacles.front().Why);
+                 formatv("fails in a step whose rows {0} replicas do not "
+                         "divide: it {1}",
+                         Replicas, Obstacles.front().Why)
+                     .str());
     return PassResult::Unchanged;
   }
   Sources = Rows.sources();

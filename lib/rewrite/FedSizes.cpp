@@ -193,7 +193,7 @@ std::vector<NodeId> FedSizes::share(std::unique_ptr<DimAnalysis> &Dims,
                 ? "is assumed to be the number of fed rows, since sizes are "
                   "computed from it; a step in which the two differ fails"
                 : "is the number of fed rows, since sizes are computed from "
-                  "it; feed a multiple of the number of replicas")
+                  "it")
         .shown(IsSupposed);
   }
   std::vector<NodeId> Computed = computedSizes(G, *Dims);

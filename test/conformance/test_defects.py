@@ -185,8 +185,8 @@ def test_fetched_loss_is_the_whole_batch(loss):
 
 
 def test_uneven_batch_is_refused():
-    """10 rows over 4 replicas: a mean of means would be another number."""
-    with Rewritten(Spec("linear"), Options(4)) as session:
+    """10 rows over 4 replicas: a mean of means would be another number, which --even-batches must not make."""
+    with Rewritten(Spec("linear"), Options(4, extra=("--even-batches",))) as session:
         session.restart()
         x, y = session.batches[0]
         with pytest.raises(tf.errors.InvalidArgumentError):

@@ -513,8 +513,8 @@ bool Checker::run() {
   if (Proxies)
     Proxies->check(Facts);
   checkNodes(*this, Facts);
-  checkRepeats(*this, Facts);
   checkRunsApart(*this, Facts);
+  checkRepeats(*this, Facts);
   return Errors == 0;
 }
 

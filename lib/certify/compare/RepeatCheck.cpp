@@ -25,9 +25,12 @@ public:
 
 private:
   bool isSource(NodeId N) const {
-    return any_of(Rows.sources(), [&](const RepeatedRows::Source &S) {
-      return S.Node == N;
-    });
+    return any_of(Rows.sources(),
+                  [&](const RepeatedRows::Source &S) { return S.Node == N; });
+  }
+  bool is(Endpoint E, StringRef Op, unsigned NumData) const {
+    return E.Port == 0 && G.isOp(E.Node, Op) &&
+           G.node(E.Node).NumData == NumData && G.controlInputs(E.Node).empty();
   }
   bool isTable(Endpoint Lookup, StringRef Bytes) const {
     auto Found = rowLookup(G, Lookup);
@@ -61,11 +64,12 @@ bool RepeatChecker::isShareOf(NodeId Value, Endpoint E) const {
   NodeId Sum = G.input(E.Node, 0).Node;
   if (!Number ||
       !isTable(G.input(E.Node, 1), scaleTable(C.Replicas, DT_INT32, 0, 1)) ||
-      C.opKind(Sum) != OpKind::FromReplicas ||
+      C.opKind(Sum) != OpKind::FromReplicas || G.node(Sum).NumData == 0 ||
       G.stringAttr(Sum, CombineAttr) != combine::Sum)
     return false;
   NodeId Local = G.input(Sum, 0).Node;
-  if (!G.isOp(Local, op::Shape) || G.node(Local).Kind != Inserted::Check ||
+  if (!G.isOp(Local, op::Shape) || G.node(Local).NumData != 1 ||
+      G.node(Local).Kind != Inserted::Check ||
       G.input(Local, 0) != G.input(Value, 0))
     return false;
   for (unsigned I = 0; I < Rows.sources().size(); ++I)
@@ -81,20 +85,26 @@ bool RepeatChecker::keeps(NodeId Merge) const {
   int64_t Axis = axis(Merge);
   auto Shape = Facts.Dims.shape({Merge, 0});
   if (G.stringAttr(Merge, CombineAttr) != combine::Concat || !Shape ||
-      Axis < 0 || Axis >= int64_t(Shape->size()) || Upto.Port != 0)
+      Axis < 0 || Axis >= int64_t(Shape->size()))
     return false;
-  if (G.isOp(Upto.Node, op::Slice))
+  if (is(Upto, op::Slice, 3)) {
+    auto Begin = constValue(G, G.input(Upto.Node, 1).Node),
+         Size = constValue(G, G.input(Upto.Node, 2).Node);
+    if (!Begin || !Begin->AllZero || !Size || Size->Ints.size() != 1 ||
+        Size->Ints[0] != Axis + 1)
+      return false;
     Upto = G.input(Upto.Node, 0);
-  if (G.isOp(Upto.Node, op::FloorDiv))
+  }
+  if (is(Upto, op::FloorDiv, 2))
     return isShareOf(Merge, Upto);
-  if (!G.isOp(Upto.Node, op::Fill))
+  if (!is(Upto, op::Fill, 2))
     return false;
   auto Count = constValue(G, G.input(Upto.Node, 0).Node);
   if (!Count || Count->Ints.size() != 1 || Count->Ints[0] != Axis + 1)
     return false;
   Endpoint Number = G.input(Upto.Node, 1);
   int64_t Times = 1;
-  if (G.isOp(Number.Node, op::Mul)) {
+  if (is(Number, op::Mul, 2)) {
     Times = static_cast<int64_t>(
         constScalar(G, G.input(Number.Node, 1).Node).value_or(0));
     Number = G.input(Number.Node, 0);
@@ -116,9 +126,9 @@ bool RepeatChecker::scales(NodeId Scale) const {
     Powers.append(List->begin(), List->end());
   else
     Powers.push_back(G.intAttr(Scale, PowerAttr).value_or(0));
-  return isTable(G.input(Scale, 1),
-                 scaleTable(C.Replicas, G.outputType(G.input(Scale, 0)), Powers,
-                            Share));
+  return isTable(
+      G.input(Scale, 1),
+      scaleTable(C.Replicas, G.outputType(G.input(Scale, 0)), Powers, Share));
 }
 
 void RepeatChecker::run() {

@@ -418,11 +418,13 @@ NodeId Folder::keptOf(NodeId Keep) const {
   if (!Axis || *Axis < 0 || *Axis >= MaxRank || !Begin || !Strides ||
       Begin->Ints.size() != size_t(*Axis) + 1 ||
       Strides->Ints.size() != Begin->Ints.size() ||
-      !all_of(Begin->Ints, [](int64_t I) { return I == 0; }) ||
+      Begin->Shape.Dims.size() != 1 || Strides->Shape.Dims.size() != 1 ||
+      !all_of(
+          Begin->Ints, [](int64_t I) { return I == 0; }) ||
       !all_of(Strides->Ints, [](int64_t I) { return I == 1; }))
     return NoNode;
   for (StringRef Mask : {"begin_mask", "end_mask"})
-    if (L.intAttr(Keep, Mask) != (int64_t(1) << *Axis) - 1)
+    if (L.intAttr(Keep, Mask).value_or(0) != (int64_t(1) << *Axis) - 1)
       return NoNode;
   for (StringRef Mask : {"ellipsis_mask", "new_axis_mask", "shrink_axis_mask"})
     if (L.intAttr(Keep, Mask).value_or(0) != 0)
@@ -434,15 +436,16 @@ NodeId Folder::keptOf(NodeId Keep) const {
 bool Folder::combined(Group &Gr, std::vector<Endpoint> &Result) {
   NodeId N = Gr.Once, Values = N;
   StringRef Op = L.opName(Gr.model());
-  StringRef Combine = StringSwitch<StringRef>(Op)
-                          .Case(op::AddN, combine::Sum)
-                          .Cases(op::ConcatV2, op::StridedSlice, combine::Concat)
-                          .Case(op::Min, combine::Min)
-                          .Case(op::Max, combine::Max)
-                          .Case(op::All, combine::And)
-                          .Case(op::Any, combine::Or)
-                          .Case(op::Identity, combine::Pick)
-                          .Default("");
+  StringRef Combine =
+      StringSwitch<StringRef>(Op)
+          .Case(op::AddN, combine::Sum)
+          .Cases(op::ConcatV2, op::StridedSlice, combine::Concat)
+          .Case(op::Min, combine::Min)
+          .Case(op::Max, combine::Max)
+          .Case(op::All, combine::And)
+          .Case(op::Any, combine::Or)
+          .Case(op::Identity, combine::Pick)
+          .Default("");
   if (N == NoNode || Combine.empty())
     return error(Gr.model(),
                  "has a _graft_replicas but is not an op that merges replicas");
@@ -558,8 +561,8 @@ bool Folder::connect(Group &Gr) {
     auto Factor = constScalar(L, L.input(M, 1).Node);
     for (NodeId Copy : Gr.Copies)
       if (Copy != NoNode &&
-          (!stamped(Copy) || (!hasFactor(M) && constScalar(L, L.input(Copy, 1)
-                                                               .Node) != Factor)))
+          (!stamped(Copy) ||
+           (!hasFactor(M) && constScalar(L, L.input(Copy, 1).Node) != Factor)))
         return error(Copy,
                      "scales by a different factor than the other copies");
     // A factor for each element scales a vector of global sizes, which is
@@ -669,14 +672,16 @@ std::unique_ptr<Graph> foldAlone(const Graph &Lowered) {
   // Removes the mesh: the result must not contain the number of replicas.
   unsigned Replicas = readMesh(*P).replicas();
   P->remove(readMesh(*P).Node);
+  SmallVector<NodeId, 8> OfReplicas;
   for (NodeId N = 0; N < P->size(); ++N) {
     auto Lookup = P->isLive(N) ? rowLookup(*P, {N, 0}) : std::nullopt;
-    if (Lookup && rowRest(*P, Lookup->Rest, Replicas))
-      P->removeAttr(Lookup->Table, "value");
+    if (!Lookup || !rowRest(*P, Lookup->Rest, Replicas))
+      continue;
+    OfReplicas.push_back(Lookup->Table);
+    OfReplicas.push_back(P->input(Lookup->Rest.Node, 1).Node);
   }
-  for (NodeId N = 0; N < P->size(); ++N)
-    if (P->isLive(N) && rowRest(*P, {N, 0}, Replicas))
-      P->removeAttr(P->input(N, 1).Node, "value");
+  for (NodeId N : OfReplicas)
+    P->removeAttr(N, "value");
   for (NodeId N = 0; N < P->size(); ++N) {
     if (!P->isLive(N))
       continue;

@@ -91,9 +91,8 @@ bool takeScale(const Graph &File, NodeId N, unsigned Replicas, Graph &Program,
     Program.removeAttr(Made, Key);
   Endpoint Number = File.input(N, 1);
   if (auto Lookup = rowLookup(File, Number)) {
-    auto Found =
-        scalePowers(File, *Lookup, File.outputType(File.input(N, 0)),
-                    File.isOp(N, op::FloorDiv), Replicas);
+    auto Found = scalePowers(File, *Lookup, File.outputType(File.input(N, 0)),
+                             File.isOp(N, op::FloorDiv), Replicas);
     if (!Found)
       return false;
     if (Found->Powers.size() == 1)

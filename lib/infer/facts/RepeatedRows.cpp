@@ -6,8 +6,10 @@
 
 #include "lib/infer/facts/RepeatedRows.h"
 
+#include "lib/graph/Walk.h"
 #include "lib/ops/Ops.h"
 #include "lib/ops/ProgramOps.h"
+#include "lib/program/Program.h"
 #include "lib/program/forms/Accumulator.h"
 #include "lib/program/forms/EntrySlice.h"
 
@@ -24,10 +26,10 @@ enum Role : uint8_t {
   Split,
   Merge,
   Scaled,
-  Exchange,  ///< A collective.
-  Slice,     ///< Slices the entries of a replica's rows.
-  Take,      ///< Takes a sum from an accumulator.
-  Branch,    ///< Returns one of its inputs.
+  Exchange, ///< A collective.
+  Slice,    ///< Slices the entries of a replica's rows.
+  Take,     ///< Takes a sum from an accumulator.
+  Branch,   ///< Returns one of its inputs.
 };
 
 Role roleOf(StringRef Op) {
@@ -49,6 +51,7 @@ RepeatedRows::RepeatedRows(const Graph &G, const ProgramFacts &Facts, bool Plan)
     : G(G), Facts(Facts), Plan(Plan) {
   for (uint32_t Op = 0; Op < G.numOps(); ++Op)
     Roles.push_back(roleOf(G.opNameOf(Op)));
+  States.assign(G.size(), 0);
   findSources();
   if (Sources.empty())
     return;
@@ -60,7 +63,6 @@ RepeatedRows::RepeatedRows(const Graph &G, const ProgramFacts &Facts, bool Plan)
   Loops = LoopInfo::find(G, Facts.Order);
   // Loops and arrays may pass a state on against the order of nodes.
   constexpr unsigned MaxRounds = 16;
-  States.assign(G.size(), 0);
   for (unsigned Round = 0; Round < MaxRounds; ++Round) {
     // Sets that met in one round are one set in the next.
     erase_if(Needs, [](const Need &Each) { return Each.Kind != Need::Equal; });
@@ -105,9 +107,9 @@ void RepeatedRows::findSources() {
         continue;
       auto Lookup = rowLookup(G, G.input(N, 1));
       auto Rest = Lookup ? rowRest(G, Lookup->Rest, Replicas) : std::nullopt;
-      bool IsOwn = Rest && Rest->Of == G.input(N, 0) &&
-                   Rest->Axis ==
-                       (Is == Split ? G.intAttr(N, "axis").value_or(0) : -1);
+      bool IsOwn =
+          Rest && Rest->Of == G.input(N, 0) &&
+          Rest->Axis == (Is == Split ? G.intAttr(N, "axis").value_or(0) : -1);
       if (!IsOwn)
         continue;
       S.Rest = *Rest;
@@ -120,8 +122,7 @@ void RepeatedRows::findSources() {
       S.Rest = {Of, -1, 1, {}};
     } else {
       // The operand of such a split numbers the replicas.
-      if (!isOpen(N) ||
-          G.node(G.input(N, 0).Node).Kind == Inserted::Definition)
+      if (!isOpen(N) || G.node(G.input(N, 0).Node).Kind == Inserted::Definition)
         continue;
       S.Rest = {G.input(N, 0), G.intAttr(N, "axis").value_or(0), 1, {}};
     }
@@ -170,7 +171,12 @@ std::optional<int64_t> RepeatedRows::rowsOf(NodeId Merge, unsigned S,
   DimId Size = (*Shape)[static_cast<size_t>(Axis)];
   auto Rows = Facts.Dims.table().sym(Size);
   if (!Rows || Rows->B != 1 || Rows->R != 1 || Rows->Ragged != 0 ||
-      Rows->Rows != Of.Rows || !(Facts.Dims.origins().of(Size) == Of.Origin))
+      Rows->Rows != Of.Rows)
+    return std::nullopt;
+  // Rows of two feeds are equally many only where an op says so. A written file
+  // shows the definition less well, so a plan does not choose between feeds.
+  bool IsOnly = !Plan || States[G.input(Merge, 0).Node] == State(2) << S;
+  if (!IsOnly || !(Facts.Dims.origins().of(Size) == Of.Origin))
     return std::nullopt;
   return Rows->C;
 }
@@ -181,10 +187,10 @@ RepeatedRows::State RepeatedRows::stateOf(NodeId N, Endpoint E) {
   State S = States[E.Node];
   if (!(S & Raw))
     return S;
-  bool IsShare = Roles[G.node(N).Op] == Scaled &&
-                 G.intAttr(N, ShareAttr).value_or(0) != 0;
-  bool Forwards = G.node(N).Kind != Inserted::No &&
-                  G.opName(N).starts_with(op::Identity);
+  bool IsShare =
+      Roles[G.node(N).Op] == Scaled && G.intAttr(N, ShareAttr).value_or(0) != 0;
+  bool Forwards =
+      G.node(N).Kind != Inserted::No && G.opName(N).starts_with(op::Identity);
   if (!IsShare && !Forwards)
     need(Need::Share, E.Node, -1, S & ~Raw);
   return IsShare || Forwards ? S : S & ~Raw;
@@ -203,8 +209,9 @@ RepeatedRows::State RepeatedRows::visit(NodeId N) {
     State S = stateOf(N, E);
     bool IsMean = G.isOp(N, op::CollectiveReduce) && shareOf(E) == 0;
     if (S != 0 && !(S & Each) && !IsMean)
-      return refuse(N, "is a " + G.opName(N) + ", which reads each shard of a "
-                                               "batch once");
+      return refuse(N, "is a " + G.opName(N) +
+                           ", which reads each shard of a "
+                           "batch once");
     return S == 0 || isTrue(N) ? 0 : Each;
   }
   case Slice: {
@@ -321,8 +328,8 @@ RepeatedRows::State RepeatedRows::scale(NodeId N) {
   return isTrue(N) ? 0 : S;
 }
 
-/// Returns e if \p E, times (n/N)^e, is the same value or sum of N replicas that
-/// have different shards. Returns nothing if there is no such number.
+/// Returns e if \p E, times (n/N)^e, is the same value or sum of N replicas
+/// that have different shards. Returns nothing if there is no such number.
 std::optional<int> RepeatedRows::shareOf(Endpoint E) const {
   ReplicationType Type = Facts.Types.number(E);
   if (Type.isPartial() && Type.Op == Combine::Sum)
@@ -330,17 +337,27 @@ std::optional<int> RepeatedRows::shareOf(Endpoint E) const {
   return Type.isReplicated() ? std::optional(-Type.K) : std::nullopt;
 }
 
-/// Returns the nodes that must wait for a check on values of \p S that \p N
-/// combines: N, or if it is in a loop, the nodes by which such values enter.
-SmallVector<NodeId, 1> RepeatedRows::placesBefore(NodeId N, State S) const {
+/// Returns the node that must wait for a check on values that \p N combines: N,
+/// or if N is in a loop, an Enter whose users all depend on N. Returns NoNode
+/// if there is none.
+NodeId RepeatedRows::placeBefore(NodeId N) const {
   if (!Loops || !Loops->isInLoop(N))
-    return {N};
-  SmallVector<NodeId, 1> Result;
-  for (NodeId Each : Loops->nest(N))
-    if ((G.isOp(Each, op::Enter) || G.isOp(Each, op::RefEnter)) &&
-        Loops->around(Loops->frame(Each)) == 0 && States[Each] & S)
-      Result.push_back(Each);
-  return Result;
+    return N;
+  auto IsInside = [&](NodeId M) { return Loops->isInLoop(M); };
+  DenseSet<NodeId> Above, Below;
+  walkInputs(G, {N}, Along::Data, Above, IsInside);
+  walkUsers(G, {N}, Along::Data, Below, IsInside);
+  for (NodeId Each : Loops->nest(N)) {
+    if (!Above.contains(Each) || !G.isOp(Each, op::Enter) ||
+        Loops->around(Loops->frame(Each)) != 0)
+      continue;
+    bool AreBelow = G.hasUses(Each) && !G.anyUse(Each, [&](Use U) {
+      return !Above.contains(U.User) || !Below.contains(U.User);
+    });
+    if (AreBelow)
+      return Each;
+  }
+  return NoNode;
 }
 
 /// Returns true if \p E, of type \p Type, is the n of a source in \p S.
@@ -364,10 +381,10 @@ bool RepeatedRows::waits(NodeId N, State A, State B) const {
   return any_of(G.controlInputs(N), [&](Endpoint Gate) {
     return G.node(Gate.Node).Kind == Inserted::Gate &&
            any_of(G.controlInputs(Gate.Node), [&](Endpoint E) {
-             if (!G.isOp(E.Node, op::Assert))
+             if (!G.isOp(E.Node, op::Assert) || G.node(E.Node).NumData == 0)
                return false;
              NodeId Same = G.input(E.Node, 0).Node;
-             return G.isOp(Same, op::Equal) &&
+             return G.isOp(Same, op::Equal) && G.node(Same).NumData == 2 &&
                     ((IsNumberOf(G.input(Same, 0), A) &&
                       IsNumberOf(G.input(Same, 1), B)) ||
                      (IsNumberOf(G.input(Same, 0), B) &&
@@ -395,11 +412,12 @@ bool RepeatedRows::meet(NodeId N, ArrayRef<State> Sets) {
     }
   }
   for (State S : Sets.drop_front()) {
-    for (NodeId Place : placesBefore(N, S | Sets[0])) {
-      Need Wait{Need::Equal, Place, -1, sourceIn(Sets[0]), sourceIn(S)};
-      if (!waits(Place, S, Sets[0]) && !is_contained(Needs, Wait))
-        Needs.push_back(Wait);
-    }
+    NodeId Place = placeBefore(N);
+    if (Place == NoNode)
+      return false;
+    Need Wait{Need::Equal, Place, -1, sourceIn(Sets[0]), sourceIn(S)};
+    if (!waits(Place, S, Sets[0]) && !is_contained(Needs, Wait))
+      Needs.push_back(Wait);
   }
   return true;
 }
@@ -436,13 +454,13 @@ RepeatedRows::State RepeatedRows::join(NodeId N) {
     // The copies of the variable hold the terms of N replicas.
     if (UsesState && IsUpdate && I >= NumVars && !(S & Each) && Share) {
       if (*Share != 0)
-        Needs.push_back({Need::Share, N, static_cast<int>(I), sourceIn(S), 0,
-                         *Share});
+        Needs.push_back(
+            {Need::Share, N, static_cast<int>(I), sourceIn(S), 0, *Share});
       S = Each;
     }
     AreMeans &= S & Each || Share == 0;
-    AreTerms &= S & Each || Share == 0 ||
-                (Share && isFloating(G.outputType(E)));
+    AreTerms &=
+        S & Each || Share == 0 || (Share && isFloating(G.outputType(E)));
     All |= S;
     for (bool Grows = true; Grows;) {
       Grows = false;
@@ -460,6 +478,8 @@ RepeatedRows::State RepeatedRows::join(NodeId N) {
   }
   if (UsesState)
     return Each;
+  if (All & Raw)
+    return All;
   State Result = All;
   if (Sets.size() > 1) {
     if (AreTerms && (AreMeans || !meet(N, Sets))) {

@@ -3,9 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // If the replicas do not divide the rows of a step, the batch is repeated, and
-// only n of the N replicas have different shards (lib/program/forms/RowRepeat.h).
-// The types hold with n in place of N, as each replica then computes one of n
-// shards. But a node that combines all N replicas has each shard N/n times:
+// only n of the N replicas have different shards
+// (lib/program/forms/RowRepeat.h). The types hold with n in place of N, as each
+// replica then computes one of n shards. But a node that combines all N
+// replicas has each shard N/n times:
 //
 //     node                        before            needs
 //     x/split = _ToReplicas(x)    rows of x         the repeated rows
@@ -18,9 +19,9 @@
 // Two feeds may have different n. The analysis finds for each node the split
 // feeds whose n its values follow, and for each node of the table the feed
 // whose n it needs. If values of two feeds meet that must have equally many
-// rows, the node waits for a check that they have one n. Other numbers and terms
-// of sums meet after each is times a power of its own n/N, so that it follows N.
-// A mean does so already.
+// rows, the node waits for a check that they have one n. Other numbers and
+// terms of sums meet after each is times a power of its own n/N, so that it
+// follows N. A mean does so already.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,8 +43,8 @@ public:
   struct Source {
     NodeId Node = NoNode; ///< The split, or the `_Scale` of a fed number.
     RowRest Rest;
-    Endpoint RestAt; ///< The node `rest`, if the program has it.
-    uint16_t Rows = 0; ///< Sym::Rows of the split.
+    Endpoint RestAt;            ///< The node `rest`, if the program has it.
+    uint16_t Rows = 0;          ///< Sym::Rows of the split.
     SizeOrigins::Origin Origin; ///< Of the rows of the split.
   };
   /// A node that must know n.
@@ -82,7 +83,7 @@ public:
   llvm::ArrayRef<Obstacle> obstacles() const { return Obstacles; }
   /// Returns c if the merged value \p Merge has, by definition, c rows along
   /// \p Axis for each row of the batch that source \p S counts. Returns nothing
-  /// if no number of rows is known.
+  /// if that is not known.
   std::optional<int64_t> rowsOf(NodeId Merge, unsigned S, int64_t Axis) const;
   /// Returns true if \p N follows the n of source \p S.
   bool follows(NodeId N, unsigned S) const { return States[N] >> (S + 1) & 1; }
@@ -97,7 +98,7 @@ private:
   /// The types hold with N: all replicas have different shards, or a sum over
   /// the replicas is a mean.
   static constexpr State Each = 1;
-  static constexpr State Raw = State(1) << 61;  ///< Must be times n/N.
+  static constexpr State Raw = State(1) << 61; ///< Must be times n/N.
   static constexpr unsigned MaxSources = 60;
 
   void findSources();
@@ -112,7 +113,7 @@ private:
   bool meet(NodeId N, llvm::ArrayRef<State> Sets);
   bool isNumberOfShards(Endpoint E, State S, unsigned Type) const;
   bool waits(NodeId N, State A, State B) const;
-  llvm::SmallVector<NodeId, 1> placesBefore(NodeId N, State S) const;
+  NodeId placeBefore(NodeId N) const;
   State stateOf(NodeId N, Endpoint E);
   unsigned sourceIn(State S) const;
   void need(Need::KindTy Kind, NodeId N, int Index, State S) {

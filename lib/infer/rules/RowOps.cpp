@@ -42,7 +42,7 @@ static void blocks(SizeContext &C) {
     if (Size <= 0 || MulOverflow(Count, Size, Count))
       return;
   DimList List(X->begin(), X->end());
-  DimId Blocks = C.number(0, Count);
+  DimId Before = List[0], Blocks = C.number(0, Count);
   List[0] = C.isOp(op::SpaceToBatchND) ? C.product(1, List[0], Blocks)
                                        : C.quotient(1, List[0], Blocks);
   // The paddings or crops of both ends: [block axes, 2].
@@ -65,14 +65,14 @@ static void blocks(SizeContext &C) {
   // If a later round infers local rows for the output, infer local rows for the
   // input, too: a gradient reads their number from the input's shape.
   auto Rows = C.Table.sym(C.out(0)->front());
-  if (!Rows || !Rows->isLocal() || C.Table.hasSym(X->front()) ||
-      C.Table.number(X->front()) == UnknownSize)
+  if (!Rows || !Rows->isLocal() || C.Table.hasSym(Before) ||
+      C.Table.number(Before) == UnknownSize)
     return;
   if (Joins ? MulOverflow(Rows->C, Count, Rows->C) : Rows->C % Count != 0)
     return;
   if (!Joins)
     Rows->C /= Count;
-  C.assign(X->front(), *Rows);
+  C.assign(Before, *Rows);
 }
 
 /// Infers the shapes of a recurrent cell. Operand 1 is the previous state,

@@ -423,7 +423,8 @@ DimAnalysis::axesOfOne(Endpoint E) const {
 
 bool DimAnalysis::sumsByOneRow(const Graph &G, NodeId Sum,
                                Endpoint Axes) const {
-  if (!G.isOp(Sum, op::Sum) || !G.isOp(Axes.Node, op::BroadcastGradientArgs))
+  if (Axes.Node == NoNode || !G.isOp(Sum, op::Sum) ||
+      !G.isOp(Axes.Node, op::BroadcastGradientArgs))
     return false;
   auto X = shape(G.input(Sum, 0));
   if (!X)

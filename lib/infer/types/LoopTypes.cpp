@@ -140,13 +140,13 @@ NodeId TypeContext::maker() const {
 }
 
 std::optional<ReplicationType> TypeContext::element(NodeId Handle) const {
-  // The handle may come from an unknown op.
-  auto It = Handle == NoNode ? Elements.end() : Elements.find(Handle);
+  // The handle may come from an unknown op, or from several arrays.
+  auto It = Handle >= G.size() ? Elements.end() : Elements.find(Handle);
   return It == Elements.end() ? std::nullopt : std::optional(It->second);
 }
 
 void TypeContext::hold(NodeId Handle, ReplicationType Element) {
-  if (Handle == NoNode)
+  if (Handle >= G.size())
     return;
   Element.Assumes |= Assumes;
   auto [It, New] = Elements.try_emplace(Handle, Element);

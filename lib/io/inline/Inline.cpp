@@ -24,6 +24,7 @@
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace llvm;
 
@@ -531,6 +532,14 @@ void Inliner::replace(NodeId N, const Body &B) {
   for (auto [Port, E] : enumerate(B.Outputs))
     wantType(G.name(N), E, Wanted[Port],
              "result " + Twine(Port) + " of this call");
+  for (const Use &U : G.uses(N))
+    if (uint32_t Port = G.input(U).Port;
+        G.isData(U) && Port >= B.Outputs.size())
+      Result.Errors.push_back(
+          {G.name(U.User).str(),
+           formatv("reads output {0} of '{1}', whose function has only {2}",
+                   Port, G.name(N), B.Outputs.size())
+               .str()});
   // After an error in the body the call stays.
   if (!Result.Errors.empty())
     return;

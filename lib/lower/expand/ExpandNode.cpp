@@ -525,10 +525,10 @@ void NodeRenderer::keep(StringRef All, int64_t Axis) {
       Strides(Begin.size(), 1);
   auto Vector = [&](StringRef Suffix, ArrayRef<int64_t> Values) {
     StringRef Name = operand(Suffix);
-    constant(Name,
-             encodeIntTensor(DT_INT32, static_cast<int64_t>(Values.size()),
-                             Values),
-             DT_INT32);
+    constant(
+        Name,
+        encodeIntTensor(DT_INT32, static_cast<int64_t>(Values.size()), Values),
+        DT_INT32);
     return Name;
   };
   StringRef BeginName = Vector("/begin", Begin),
@@ -545,7 +545,8 @@ void NodeRenderer::keep(StringRef All, int64_t Axis) {
   // The axes before stay whole.
   int64_t Before = (int64_t(1) << Axis) - 1;
   for (StringRef Mask : {"begin_mask", "end_mask"})
-    attribute(Mask, encodeIntAttr(Before));
+    if (Before != 0)
+      attribute(Mask, encodeIntAttr(Before));
   if (auto Assumed = G.intAttr(N, AssumedAttr))
     attribute(AssumedAttr, encodeIntAttr(*Assumed));
   stamp();

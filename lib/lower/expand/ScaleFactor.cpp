@@ -30,8 +30,9 @@ ScaleFactor scaleFactor(unsigned Type, int64_t Power, unsigned Count) {
 ScaleFactor scaleFactor(const Graph &G, NodeId Scale, unsigned Count) {
   unsigned Type = G.typeAttr(Scale, "T").value_or(DT_INVALID);
   if (G.node(Scale).NumData == 2) {
-    bool Divides = isScaleDivision(Type, G.intAttr(Scale, PowerAttr).value_or(0),
-                                   G.intAttr(Scale, ShareAttr).value_or(0));
+    bool Divides =
+        isScaleDivision(Type, G.intAttr(Scale, PowerAttr).value_or(0),
+                        G.intAttr(Scale, ShareAttr).value_or(0));
     return {Divides ? op::FloorDiv : op::Mul, Type, {}};
   }
   auto Powers = G.intListAttr(Scale, PowersAttr);

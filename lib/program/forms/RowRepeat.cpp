@@ -29,7 +29,9 @@ std::string timesTable(unsigned Replicas, unsigned Rank, unsigned Axis) {
   return encodeIntTensor(DT_INT32, {int64_t(Replicas), int64_t(Rank)}, Values);
 }
 
-static bool isReal(unsigned Type) { return isFloating(Type) || isComplex(Type); }
+static bool isReal(unsigned Type) {
+  return isFloating(Type) || isComplex(Type);
+}
 
 bool isScaleDivision(unsigned Type, int64_t Power, int64_t Share) {
   return !isReal(Type) && (Power < 0 || Share > 0);
@@ -57,11 +59,19 @@ std::string scaleTable(unsigned Replicas, unsigned Type,
   return encodeIntTensor(Type, Shape, Ints);
 }
 
+/// Returns true if \p N and its \p Operands wait for no node.
+static bool isFree(const Graph &G, NodeId N, ArrayRef<unsigned> Operands) {
+  return G.controlInputs(N).empty() && all_of(Operands, [&](unsigned I) {
+           return G.controlInputs(G.input(N, I).Node).empty();
+         });
+}
+
 std::optional<RowLookup> rowLookup(const Graph &G, Endpoint E) {
-  if (E.Port != 0 || !G.isOp(E.Node, op::GatherV2) || G.node(E.Node).NumData != 3)
+  if (E.Port != 0 || !G.isOp(E.Node, op::GatherV2) ||
+      G.node(E.Node).NumData != 3)
     return std::nullopt;
   NodeId Table = G.input(E.Node, 0).Node;
-  if (!G.isOp(Table, op::Const) ||
+  if (!G.isOp(Table, op::Const) || !isFree(G, E.Node, {0, 2}) ||
       constScalar(G, G.input(E.Node, 2).Node) != 0.0)
     return std::nullopt;
   return RowLookup{Table, G.input(E.Node, 1)};
@@ -71,7 +81,8 @@ std::optional<RowLookup> rowLookup(const Graph &G, Endpoint E) {
 /// positive number.
 static std::optional<std::pair<Endpoint, int64_t>>
 withNumber(const Graph &G, Endpoint E, StringRef Op) {
-  if (E.Port != 0 || !G.isOp(E.Node, Op) || G.node(E.Node).NumData != 2)
+  if (E.Port != 0 || !G.isOp(E.Node, Op) || G.node(E.Node).NumData != 2 ||
+      !isFree(G, E.Node, 1))
     return std::nullopt;
   auto Number = constScalar(G, G.input(E.Node, 1).Node);
   if (!Number || !(*Number >= 1) || *Number > 1e15)
@@ -90,13 +101,14 @@ std::optional<RowRest> rowRest(const Graph &G, Endpoint Rest,
     std::tie(Rows, Result.Unit) = *Units;
   NodeId Of = Rows.Node;
   if (!G.isOp(Of, op::GatherV2) || G.node(Of).NumData != 3 ||
-      !G.isOp(G.input(Of, 0).Node, op::Shape)) {
+      !G.isOp(G.input(Of, 0).Node, op::Shape) ||
+      G.node(G.input(Of, 0).Node).NumData != 1) {
     Result.Of = Rows;
     Result.Axis = -1;
     return Result;
   }
   auto Axis = constScalar(G, G.input(Of, 1).Node);
-  if (!Axis || !(*Axis >= 0) || *Axis > 255 ||
+  if (!Axis || !(*Axis >= 0) || *Axis > 255 || !isFree(G, Of, {0, 1, 2}) ||
       constScalar(G, G.input(Of, 2).Node) != 0.0)
     return std::nullopt;
   Result.Of = G.input(G.input(Of, 0).Node, 0);
@@ -130,9 +142,8 @@ std::optional<ScalePowers> scalePowers(const Graph &G, const RowLookup &Lookup,
   }
   // The first row has n = N.
   ScalePowers Result;
-  for (size_t I = 0;
-       Table->HasInts && I < size_t(Table->Shape.Dims[1]) &&
-       I < Table->Ints.size();
+  for (size_t I = 0; Table->HasInts && I < size_t(Table->Shape.Dims[1]) &&
+                     I < Table->Ints.size();
        ++I)
     for (int64_t Power = 0; Power <= Largest; ++Power)
       if (static_cast<double>(Table->Ints[I]) ==
