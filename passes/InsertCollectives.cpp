@@ -393,6 +393,7 @@ void InsertCollectives::giveForm(NodeId N, bool Add, int64_t Rank,
 
 PassResult InsertCollectives::run(Module &M, DiagnosticEngine &Diags) {
   G = &M.graph();
+  bool HasFacts = hasFacts(M);
   ReductionKind How = Options.How;
   Workers = How == ReductionKind::Workers;
   Mesh Devices = readMesh(*G);
@@ -440,6 +441,8 @@ PassResult InsertCollectives::run(Module &M, DiagnosticEngine &Diags) {
     }
     giveForm(N, Add, Uneven.lookup(N), InstanceKey);
   }
+  if (HasFacts && Uneven.empty() && !Workers)
+    adoptFacts(M);
   return PassResult::Changed;
 }
 

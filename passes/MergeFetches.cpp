@@ -41,6 +41,8 @@
 
 #include <set>
 
+#include "llvm/ADT/Sequence.h"
+
 using namespace llvm;
 
 namespace graft {
@@ -367,6 +369,12 @@ PassResult MergeFetches::run(Module &M, DiagnosticEngine &D) {
     return PassResult::Failure;
   }
   Changed |= nameLocals(Found, End);
+  // The parts of a block have other sizes than the block.
+  bool HasBlocks = any_of(seq(End, G->size()), [&](NodeId N) {
+    return G->node(N).Kind == Inserted::Blocks;
+  });
+  if (Changed && !HasBlocks)
+    adoptFacts(M);
   return Changed ? PassResult::Changed : PassResult::Unchanged;
 }
 

@@ -57,6 +57,7 @@ private:
   Endpoint numbers(int64_t Value, int64_t Count);
   Endpoint lookup(const Twine &Name, unsigned S, unsigned Type,
                   const Twine &TableName, StringRef Table);
+  Endpoint rowsOf(const Twine &Name, Endpoint E, int64_t Axis);
   void count(unsigned S);
   Endpoint factor(unsigned S, unsigned Type, ArrayRef<int64_t> Powers,
                   int64_t Share);
@@ -110,24 +111,31 @@ Endpoint RepeatRows::numbers(int64_t Value, int64_t Count) {
                   DT_INT32, encodeIntTensor(DT_INT32, Count, Values));
 }
 
+/// Adds the nodes that read the size of \p E along \p Axis.
+Endpoint RepeatRows::rowsOf(const Twine &Name, Endpoint E, int64_t Axis) {
+  Copies Count = G->node(E.Node).Count;
+  Endpoint Shape =
+      add(Name + "/shape", op::Shape, E, E.Node,
+          AttrRun().type("T", G->outputType(E)), Inserted::Check, Count);
+  return add(Name + "/rows", op::GatherV2, {Shape, number(Axis), number(0)},
+             Shape.Node,
+             AttrRun()
+                 .type("Tparams", DT_INT32)
+                 .type("Tindices", DT_INT32)
+                 .type("Taxis", DT_INT32),
+             Inserted::Check, Count);
+}
+
 /// Adds the nodes that compute the rest of the rows of source \p S.
 void RepeatRows::count(unsigned S) {
   Source &Of = Sources[S];
   if (Of.RestAt.Node != NoNode)
     return;
   std::string Name = G->name(Of.Node).str();
-  NodeId After = Of.Rest.Of.Node;
   unsigned Type = DT_INT32;
   Endpoint Rows = Of.Rest.Of;
   if (Of.Rest.Axis >= 0) {
-    Endpoint Shape = add(Name + "/shape", op::Shape, Rows, After,
-                         AttrRun().type("T", G->outputType(Rows)));
-    Rows = add(Name + "/rows", op::GatherV2,
-               {Shape, number(Of.Rest.Axis), number(0)}, Shape.Node,
-               AttrRun()
-                   .type("Tparams", DT_INT32)
-                   .type("Tindices", DT_INT32)
-                   .type("Taxis", DT_INT32));
+    Rows = rowsOf(Name, Rows, Of.Rest.Axis);
   } else {
     Type = G->outputType(Rows);
   }
@@ -188,6 +196,10 @@ Endpoint RepeatRows::keptRows(NodeId N, unsigned S, int64_t Axis,
                               std::optional<int64_t> Times) {
   count(S);
   const Source &Of = Sources[S];
+  auto Repeated = [&](const Twine &Name, Endpoint Number) {
+    return add(Name, op::Fill, {numbers(Axis + 1, 1), Number}, Number.Node,
+               AttrRun().type("T", DT_INT32));
+  };
   if (Times) {
     std::string Key =
         (G->name(Of.Node) + "/kept_" + Twine(*Times) + "_" + Twine(Axis)).str();
@@ -198,30 +210,20 @@ Endpoint RepeatRows::keptRows(NodeId N, unsigned S, int64_t Axis,
     if (*Times != 1)
       Number = add(Key + "/rows", op::Mul, {Number, number(*Times)},
                    Number.Node, AttrRun().type("T", DT_INT32));
-    Endpoint Result = add(Key, op::Fill, {numbers(Axis + 1, 1), Number},
-                          Number.Node, AttrRun().type("T", DT_INT32));
+    Endpoint Result = Repeated(Key, Number);
     return Made[Key] = Result;
   }
   // Adds up the rows of all replicas, and divides by N/n.
   Endpoint E = G->input(N, 0);
   std::string Name = G->name(N).str();
-  auto Rank = static_cast<int64_t>(Facts->Dims.shape(E)->size());
-  AttrRun T;
-  T.type("T", DT_INT32);
-  Endpoint Local = add(Name + "/shape", op::Shape, E, E.Node,
-                       AttrRun().type("T", G->outputType(E)), Inserted::Check,
-                       Copies::PerReplica);
-  Endpoint All =
-      add(Name + "/counted", FromReplicasOp, Local, Local.Node,
-          AttrRun().type("T", DT_INT32).string(CombineAttr, combine::Sum),
-          Inserted::Merge);
-  Endpoint Kept = add(Name + "/kept", op::FloorDiv,
-                      {All, factor(S, DT_INT32, 0, 1)}, All.Node, T);
-  if (Rank == Axis + 1)
-    return Kept;
-  return add(Name + "/upto", op::Slice,
-             {Kept, numbers(0, 1), numbers(Axis + 1, 1)}, Kept.Node,
-             AttrRun().type("T", DT_INT32).type("Index", DT_INT32));
+  Endpoint All = add(
+      Name + "/counted", FromReplicasOp, rowsOf(Name + "/local", E, Axis),
+      E.Node, AttrRun().type("T", DT_INT32).string(CombineAttr, combine::Sum),
+      Inserted::Merge);
+  Endpoint Kept =
+      add(Name + "/kept", op::FloorDiv, {All, factor(S, DT_INT32, 0, 1)},
+          All.Node, AttrRun().type("T", DT_INT32));
+  return Repeated(Name + "/upto", Kept);
 }
 
 void RepeatRows::keep(NodeId N, unsigned S, const RepeatedRows &Rows) {

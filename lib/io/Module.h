@@ -147,6 +147,8 @@ public:
   /// revision for which they were inferred (lib/infer/facts/ProgramFacts.h).
   std::shared_ptr<void> Facts;
   uint64_t FactsRevision = 0;
+  /// Set if Facts lack the nodes that passes inserted since (adoptFacts).
+  bool FactsGrew = false;
 
   /// Further files of passes, by path, which are written with the output.
   std::vector<std::pair<std::string, std::string>> SideFiles;

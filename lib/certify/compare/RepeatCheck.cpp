@@ -40,7 +40,7 @@ private:
   bool repeats(NodeId Split) const;
   bool keeps(NodeId Merge) const;
   bool scales(NodeId Scale) const;
-  bool isShareOf(NodeId Value, Endpoint E) const;
+  bool isShareOf(NodeId Merge, Endpoint E) const;
 
   Comparison &C;
   const Graph &G;
@@ -57,24 +57,27 @@ bool RepeatChecker::repeats(NodeId Split) const {
                             static_cast<unsigned>(axis(Split))));
 }
 
-/// Returns true if \p E is the rows of all replicas, which hold copies of \p
-/// Value, by N/n.
-bool RepeatChecker::isShareOf(NodeId Value, Endpoint E) const {
+/// Returns true if \p E is the number of rows of all replicas, which hold
+/// copies of the rows of \p Merge, by N/n.
+bool RepeatChecker::isShareOf(NodeId Merge, Endpoint E) const {
   auto Number = rowLookup(G, G.input(E.Node, 1));
   NodeId Sum = G.input(E.Node, 0).Node;
   if (!Number ||
       !isTable(G.input(E.Node, 1), scaleTable(C.Replicas, DT_INT32, 0, 1)) ||
-      C.opKind(Sum) != OpKind::FromReplicas || G.node(Sum).NumData == 0 ||
+      C.opKind(Sum) != OpKind::FromReplicas || G.node(Sum).NumData != 1 ||
       G.stringAttr(Sum, CombineAttr) != combine::Sum)
     return false;
-  NodeId Local = G.input(Sum, 0).Node;
-  if (!G.isOp(Local, op::Shape) || G.node(Local).NumData != 1 ||
-      G.node(Local).Kind != Inserted::Check ||
-      G.input(Local, 0) != G.input(Value, 0))
+  Endpoint Local = G.input(Sum, 0);
+  if (!is(Local, op::GatherV2, 3) ||
+      !is(G.input(Local.Node, 0), op::Shape, 1) ||
+      G.input(G.input(Local.Node, 0).Node, 0) != G.input(Merge, 0) ||
+      constScalar(G, G.input(Local.Node, 1).Node) !=
+          static_cast<double>(axis(Merge)) ||
+      constScalar(G, G.input(Local.Node, 2).Node) != 0.0)
     return false;
   for (unsigned I = 0; I < Rows.sources().size(); ++I)
     if (Rows.sources()[I].RestAt == Number->Rest)
-      return Rows.follows(G.input(Value, 0).Node, I);
+      return Rows.follows(G.input(Merge, 0).Node, I);
   return false;
 }
 
@@ -83,38 +86,26 @@ bool RepeatChecker::isShareOf(NodeId Value, Endpoint E) const {
 bool RepeatChecker::keeps(NodeId Merge) const {
   Endpoint Upto = G.input(Merge, 1);
   int64_t Axis = axis(Merge);
-  auto Shape = Facts.Dims.shape({Merge, 0});
-  if (G.stringAttr(Merge, CombineAttr) != combine::Concat || !Shape ||
-      Axis < 0 || Axis >= int64_t(Shape->size()))
-    return false;
-  if (is(Upto, op::Slice, 3)) {
-    auto Begin = constValue(G, G.input(Upto.Node, 1).Node),
-         Size = constValue(G, G.input(Upto.Node, 2).Node);
-    if (!Begin || !Begin->AllZero || !Size || Size->Ints.size() != 1 ||
-        Size->Ints[0] != Axis + 1)
-      return false;
-    Upto = G.input(Upto.Node, 0);
-  }
-  if (is(Upto, op::FloorDiv, 2))
-    return isShareOf(Merge, Upto);
-  if (!is(Upto, op::Fill, 2))
+  if (G.stringAttr(Merge, CombineAttr) != combine::Concat || Axis < 0 ||
+      !is(Upto, op::Fill, 2))
     return false;
   auto Count = constValue(G, G.input(Upto.Node, 0).Node);
   if (!Count || Count->Ints.size() != 1 || Count->Ints[0] != Axis + 1)
     return false;
   Endpoint Number = G.input(Upto.Node, 1);
+  if (is(Number, op::FloorDiv, 2) && isShareOf(Merge, Number))
+    return true;
   int64_t Times = 1;
   if (is(Number, op::Mul, 2)) {
     Times = static_cast<int64_t>(
         constScalar(G, G.input(Number.Node, 1).Node).value_or(0));
     Number = G.input(Number.Node, 0);
   }
-  for (unsigned I = 0; I < Rows.sources().size(); ++I) {
-    const RepeatedRows::Source &S = Rows.sources()[I];
-    if (S.Rest.Units == Number && S.Rest.Axis >= 0)
+  for (unsigned I = 0; I < Rows.sources().size(); ++I)
+    if (const RepeatedRows::Source &S = Rows.sources()[I];
+        S.Rest.Units == Number && S.Rest.Axis >= 0)
       return Rows.follows(G.input(Merge, 0).Node, I) &&
              Rows.rowsOf(Merge, I, Axis) == Times;
-  }
   return false;
 }
 

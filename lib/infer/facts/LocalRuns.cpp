@@ -229,8 +229,10 @@ uint8_t LocalRuns::sizeOperands(NodeId N) const {
   uint16_t Mask = Rule.Type ? Rule.SizeOperands : AnyInteger;
   uint8_t Result = 0;
   for (unsigned I = 0; I < G.node(N).NumData; ++I) {
+    if (!isOperand(Mask, I))
+      continue;
     unsigned Type = G.outputType(G.input(N, I).Node, G.input(N, I).Port);
-    if (isOperand(Mask, I) && (Type == DT_INT32 || Type == DT_INT64))
+    if (Type == DT_INT32 || Type == DT_INT64)
       Result |= asSizes(in(N, I));
   }
   return Result;

@@ -9,6 +9,8 @@
 #include "lib/program/Program.h"
 #include "lib/support/InternalError.h"
 
+#include <utility>
+
 using namespace llvm;
 
 namespace graft {
@@ -61,11 +63,23 @@ void ProgramFacts::adoptInserted(const Graph &G) {
 }
 
 ProgramFacts &programFacts(Module &M) {
-  if (!M.Facts || M.FactsRevision != M.graph().revision()) {
+  if (!hasFacts(M)) {
     M.Facts = std::make_shared<ProgramFacts>(M.graph());
+    M.FactsGrew = false;
     keepFacts(M);
   }
+  if (std::exchange(M.FactsGrew, false))
+    static_cast<ProgramFacts *>(M.Facts.get())->adoptInserted(M.graph());
   return *static_cast<ProgramFacts *>(M.Facts.get());
+}
+
+bool hasFacts(const Module &M) {
+  return M.Facts && M.FactsRevision == M.graph().revision();
+}
+
+void adoptFacts(Module &M) {
+  M.FactsGrew = true;
+  keepFacts(M);
 }
 
 void keepFacts(Module &M) { M.FactsRevision = M.graph().revision(); }

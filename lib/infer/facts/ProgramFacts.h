@@ -60,6 +60,13 @@ public:
 /// Returns the facts of \p M's program. Infers them unless they are known.
 ProgramFacts &programFacts(Module &M);
 
+/// Returns true if the facts of \p M are known.
+bool hasFacts(const Module &M);
+
+/// Lets the next programFacts() update the known facts of \p M, in which a pass
+/// inserted nodes or lowered collective requests (ProgramFacts::adoptInserted).
+void adoptFacts(Module &M);
+
 /// Marks the facts of \p M as valid after an edit that does not change them.
 void keepFacts(Module &M);
 

@@ -67,10 +67,10 @@ RepeatedRows::RepeatedRows(const Graph &G, const ProgramFacts &Facts, bool Plan)
     // Sets that met in one round are one set in the next.
     erase_if(Needs, [](const Need &Each) { return Each.Kind != Need::Equal; });
     Obstacles.clear();
-    std::vector<State> Before = States;
+    std::vector<State> Before = Loops ? States : std::vector<State>();
     for (NodeId N : Facts.Order)
       States[N] = visit(N);
-    if (Before == States)
+    if (Before == States || !Loops)
       return;
   }
   refuse(Sources.front().Node, "is read by loops that have no fixpoint");
@@ -164,13 +164,13 @@ unsigned RepeatedRows::sourceIn(State S) const {
 
 std::optional<int64_t> RepeatedRows::rowsOf(NodeId Merge, unsigned S,
                                             int64_t Axis) const {
-  auto Shape = Facts.Dims.shape({Merge, 0});
+  auto Shape = Facts.Dims.shape(G.input(Merge, 0));
   const Source &Of = Sources[S];
   if (!Shape || Axis < 0 || Axis >= int64_t(Shape->size()) || Of.Rest.Axis < 0)
     return std::nullopt;
   DimId Size = (*Shape)[static_cast<size_t>(Axis)];
   auto Rows = Facts.Dims.table().sym(Size);
-  if (!Rows || Rows->B != 1 || Rows->R != 1 || Rows->Ragged != 0 ||
+  if (!Rows || Rows->B != 1 || Rows->R != 0 || Rows->Ragged != 0 ||
       Rows->Rows != Of.Rows)
     return std::nullopt;
   // Rows of two feeds are equally many only where an op says so. A written file
@@ -436,6 +436,27 @@ RepeatedRows::State RepeatedRows::hold(NodeId N, State S) {
 
 /// Returns the state of a node that combines no replicas.
 RepeatedRows::State RepeatedRows::join(NodeId N) {
+  // Most nodes follow one set of sources, or none.
+  State Only = 0;
+  bool IsOne = !Facts.Types.anyStates();
+  for (Endpoint E : G.dataInputs(N)) {
+    State S = States[E.Node];
+    IsOne &= S == 0 || ((Only == 0 || S == Only) && !(S & Raw));
+    Only |= S;
+  }
+  return IsOne ? resultOf(N, Only) : joinSets(N);
+}
+
+/// Returns the state of the results of \p N, whose operands have state \p S.
+RepeatedRows::State RepeatedRows::resultOf(NodeId N, State S) {
+  // The result of a write to an array or a stack is no value of it.
+  if (Loops && !Loops->handlesUsedBy(G, N).empty())
+    return hold(N, S);
+  return S == 0 || isTrue(N) ? 0 : S;
+}
+
+/// Likewise, for operands of several states.
+RepeatedRows::State RepeatedRows::joinSets(NodeId N) {
   const Node &This = G.node(N);
   bool IsUpdate = Facts.Vars.isUpdate(G, N);
   unsigned NumVars = IsUpdate ? Facts.Vars.update(G, N).NumVars : 0;
@@ -496,12 +517,7 @@ RepeatedRows::State RepeatedRows::join(NodeId N) {
                        "numbers of rows");
     }
   }
-  // The result of a write to an array or a stack is no value of it.
-  if (Loops && !Loops->handlesUsedBy(G, N).empty())
-    return hold(N, Result);
-  if (Result == 0 || isTrue(N))
-    return 0;
-  return Result;
+  return resultOf(N, Result);
 }
 
 } // namespace graft

@@ -109,6 +109,8 @@ private:
   State scale(NodeId N);
   State sumOf(NodeId N, State S, ReplicationType Type);
   State join(NodeId N);
+  State joinSets(NodeId N);
+  State resultOf(NodeId N, State S);
   State hold(NodeId N, State S);
   bool meet(NodeId N, llvm::ArrayRef<State> Sets);
   bool isNumberOfShards(Endpoint E, State S, unsigned Type) const;

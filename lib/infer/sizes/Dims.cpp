@@ -341,13 +341,18 @@ void DimAnalysis::extend() {
   Values.reserve(Values.size() + New);
   for (auto N = static_cast<NodeId>(FirstOutput.size() - 1); N < G.size();
        ++N) {
-    FirstOutput.push_back(FirstOutput.back() + 1);
+    // Each output of an IdentityN has its own input.
+    bool HasAll = G.isLive(N) && G.isOp(N, op::IdentityN);
+    uint32_t NumOutputs = HasAll ? G.node(N).NumData : 1;
+    FirstOutput.push_back(FirstOutput.back() + NumOutputs);
     ZeroConsts.push_back(false);
-    Shapes.emplace_back();
-    Values.emplace_back();
-    if (G.isLive(N) && G.node(N).NumData > 0 && !G.isOp(N, GatherOp) &&
-        validPort(G.input(N, 0)))
-      Shapes.back() = Shapes[outputIndex(G.input(N, 0))];
+    for (uint32_t Port = 0; Port < NumOutputs; ++Port) {
+      Shapes.emplace_back();
+      Values.emplace_back();
+      if (G.isLive(N) && G.node(N).NumData > 0 && !G.isOp(N, GatherOp) &&
+          !G.isOp(N, op::CollectiveGather) && validPort(G.input(N, Port)))
+        Shapes.back() = Shapes[outputIndex(G.input(N, Port))];
+    }
   }
 }
 
