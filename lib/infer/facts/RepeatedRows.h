@@ -45,7 +45,7 @@ public:
     RowRest Rest;
     Endpoint RestAt;            ///< The node `rest`, if the program has it.
     uint16_t Rows = 0;          ///< Sym::Rows of the split.
-    SizeOrigins::Origin Origin; ///< Of the rows of the split.
+    SizeOrigins::Origin Origin; ///< That of the rows of the split.
   };
   /// A node that must know n.
   struct Need {

@@ -59,7 +59,7 @@ std::optional<RowLookup> rowLookup(const Graph &G, Endpoint E);
 /// A number of rows, modulo the number of replicas.
 struct RowRest {
   Endpoint Of;      ///< The tensor that has the rows, or the number itself.
-  int64_t Axis = 0; ///< The axis of the rows; -1: Of is their number.
+  int64_t Axis = 0; ///< The axis of the rows; -1: a number is fed.
   int64_t Unit = 1; ///< The rows for each row of the batch.
   Endpoint Units;   ///< The number of rows by Unit.
 };
