@@ -116,7 +116,8 @@ Endpoint RepeatRows::rowsOf(const Twine &Name, Endpoint E, int64_t Axis) {
   Copies Count = G->node(E.Node).Count;
   Endpoint Shape =
       add(Name + "/shape", op::Shape, E, E.Node,
-          AttrRun().type("T", G->outputType(E)), Inserted::Check, Count);
+          AttrRun().type("T", G->outputType(E)).type("out_type", DT_INT32),
+          Inserted::Check, Count);
   return add(Name + "/rows", op::GatherV2, {Shape, number(Axis), number(0)},
              Shape.Node,
              AttrRun()
@@ -198,7 +199,7 @@ Endpoint RepeatRows::keptRows(NodeId N, unsigned S, int64_t Axis,
   const Source &Of = Sources[S];
   auto Repeated = [&](const Twine &Name, Endpoint Number) {
     return add(Name, op::Fill, {numbers(Axis + 1, 1), Number}, Number.Node,
-               AttrRun().type("T", DT_INT32));
+               AttrRun().type("T", DT_INT32).type("index_type", DT_INT32));
   };
   if (Times) {
     std::string Key =
