@@ -47,6 +47,7 @@ MENDABLE = (
 # What `Split` says of a feed that replicas do not divide; a step of a family may have such a feed.
 NOT_DIVIDED = "Number of ways to split should evenly divide the split dimension"
 NOT_SHARED = "is the number of rows of all replicas: feed a multiple of"  # FedSizes.cpp
+NOT_EQUAL = "have different numbers of rows"  # RepeatRows.cpp: one of them has a row that one device would broadcast
 NOT_CUT = "array split does not result in an equal division"  # numpy, of the rows of workers
 
 
@@ -529,7 +530,7 @@ def judge_steps(built, reference, flags, folder, metas, remarks, warnings) -> Ve
     except (tf.errors.OpError, ValueError, KeyError, TypeError, AssertionError) as error:
         if isinstance(error, tf.errors.DeadlineExceededError):
             return Verdict("hang", first_line(error), warnings=warnings)
-        if odd(built) and any(text in str(error) for text in (NOT_DIVIDED, NOT_SHARED, NOT_CUT)):
+        if odd(built) and any(text in str(error) for text in (NOT_DIVIDED, NOT_SHARED, NOT_EQUAL, NOT_CUT)):
             return Verdict("indivisible", first_line(error), warnings=warnings)
         if "size" in warnings:
             return Verdict("differs", "the warning 'size' says that it may not load", warnings=warnings)
