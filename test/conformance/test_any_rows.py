@@ -26,10 +26,10 @@ def cut(batch, rows: int):
     return tuple(np.concatenate([value] * -(-rows // len(value)))[:rows] for value in batch)
 
 
-@pytest.mark.parametrize("strategy", ["all-reduce", "ps", "parallax"])
-@pytest.mark.parametrize("replicas", [2, 3, 4])
+@pytest.mark.parametrize("way", ["2 all-reduce", "3 all-reduce", "4 all-reduce", "4 ps", "3 parallax"])
 @pytest.mark.parametrize("model", sorted(models.MODELS))
-def test_models(model, replicas, strategy):
+def test_models(model, way):
+    replicas, strategy = int(way.split()[0]), way.split()[1]
     spec = Spec(model, dtype="float64" if not models.MODELS[model].batch_norm else "float32")
     path = harness.export(spec)
     out, _ = harness.rewrite(path, Options(replicas, strategy, extra=KEEPS_STATISTICS))
