@@ -36,12 +36,11 @@
 
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <set>
-
-#include "llvm/ADT/Sequence.h"
 
 using namespace llvm;
 

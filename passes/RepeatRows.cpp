@@ -57,6 +57,9 @@ private:
   Endpoint numbers(int64_t Value, int64_t Count);
   Endpoint lookup(const Twine &Name, unsigned S, unsigned Type,
                   const Twine &TableName, StringRef Table);
+  void addOperand(NodeId N, Endpoint E);
+  Endpoint gather(const Twine &Name, unsigned Type, Endpoint Values,
+                  Endpoint Index, NodeId After, Copies Count);
   Endpoint rowsOf(const Twine &Name, Endpoint E, int64_t Axis);
   void count(unsigned S);
   Endpoint factor(unsigned S, unsigned Type, ArrayRef<int64_t> Powers,
@@ -111,6 +114,24 @@ Endpoint RepeatRows::numbers(int64_t Value, int64_t Count) {
                   DT_INT32, encodeIntTensor(DT_INT32, Count, Values));
 }
 
+/// Makes \p E input 1 of \p N.
+void RepeatRows::addOperand(NodeId N, Endpoint E) {
+  SmallVector<Endpoint, 4> Inputs(G->inputs(N));
+  Inputs.insert(Inputs.begin() + 1, E);
+  G->setInputs(N, Inputs);
+}
+
+/// Adds the lookup of \p Values, of type \p Type, at \p Index.
+Endpoint RepeatRows::gather(const Twine &Name, unsigned Type, Endpoint Values,
+                            Endpoint Index, NodeId After, Copies Count) {
+  return add(Name, op::GatherV2, {Values, Index, number(0)}, After,
+             AttrRun()
+                 .type("Tparams", Type)
+                 .type("Tindices", G->outputType(Index))
+                 .type("Taxis", DT_INT32),
+             Inserted::Check, Count);
+}
+
 /// Adds the nodes that read the size of \p E along \p Axis.
 Endpoint RepeatRows::rowsOf(const Twine &Name, Endpoint E, int64_t Axis) {
   Copies Count = G->node(E.Node).Count;
@@ -118,13 +139,8 @@ Endpoint RepeatRows::rowsOf(const Twine &Name, Endpoint E, int64_t Axis) {
       add(Name + "/shape", op::Shape, E, E.Node,
           AttrRun().type("T", G->outputType(E)).type("out_type", DT_INT32),
           Inserted::Check, Count);
-  return add(Name + "/rows", op::GatherV2, {Shape, number(Axis), number(0)},
-             Shape.Node,
-             AttrRun()
-                 .type("Tparams", DT_INT32)
-                 .type("Tindices", DT_INT32)
-                 .type("Taxis", DT_INT32),
-             Inserted::Check, Count);
+  return gather(Name + "/rows", DT_INT32, Shape, number(Axis), Shape.Node,
+                Count);
 }
 
 /// Adds the nodes that compute the rest of the rows of source \p S.
@@ -161,11 +177,7 @@ Endpoint RepeatRows::lookup(const Twine &Name, unsigned S, unsigned Type,
     return It->second;
   Endpoint Rest = Sources[S].RestAt;
   Endpoint Values = constant(TableName, Type, Table);
-  Endpoint Result = add(Key, op::GatherV2, {Values, Rest, number(0)}, Rest.Node,
-                        AttrRun()
-                            .type("Tparams", Type)
-                            .type("Tindices", G->outputType(Rest))
-                            .type("Taxis", DT_INT32));
+  Endpoint Result = gather(Key, Type, Values, Rest, Rest.Node, Copies::Once);
   return Made[Key] = Result;
 }
 
@@ -186,9 +198,7 @@ void RepeatRows::repeat(NodeId N, unsigned S) {
       "times_" + std::to_string(Rank) + "_" + std::to_string(Axis);
   Endpoint Times =
       lookup("times", S, DT_INT32, Name, timesTable(Replicas, Rank, Axis));
-  SmallVector<Endpoint, 4> Inputs(G->inputs(N));
-  Inputs.insert(Inputs.begin() + 1, Times);
-  G->setInputs(N, Inputs);
+  addOperand(N, Times);
 }
 
 /// Returns the number of rows that the concatenation \p N has in the
@@ -230,9 +240,7 @@ Endpoint RepeatRows::keptRows(NodeId N, unsigned S, int64_t Axis,
 void RepeatRows::keep(NodeId N, unsigned S, const RepeatedRows &Rows) {
   int64_t Axis = G->intAttr(N, "axis").value_or(0);
   Endpoint Upto = keptRows(N, S, Axis, Rows.rowsOf(N, S, Axis));
-  SmallVector<Endpoint, 4> Inputs(G->inputs(N));
-  Inputs.insert(Inputs.begin() + 1, Upto);
-  G->setInputs(N, Inputs);
+  addOperand(N, Upto);
 }
 
 /// Removes the assertion that the fed number of rows is a multiple of N.
@@ -259,16 +267,9 @@ void RepeatRows::dropCheck(NodeId Share) {
 void RepeatRows::scale(NodeId N, unsigned S) {
   if (Sources[S].Rest.Axis < 0 && Sources[S].Node == N)
     dropCheck(N);
-  SmallVector<int64_t, 4> Powers;
-  if (auto List = G->intListAttr(N, PowersAttr))
-    Powers.append(List->begin(), List->end());
-  else
-    Powers.push_back(G->intAttr(N, PowerAttr).value_or(0));
-  Endpoint Factor =
-      factor(S, G->outputType(G->input(N, 0)), Powers, /*Share=*/0);
-  SmallVector<Endpoint, 4> Inputs(G->inputs(N));
-  Inputs.insert(Inputs.begin() + 1, Factor);
-  G->setInputs(N, Inputs);
+  Endpoint Factor = factor(S, G->outputType(G->input(N, 0)),
+                           statedPowers(*G, N), /*Share=*/0);
+  addOperand(N, Factor);
 }
 
 void RepeatRows::share(const RepeatedRows::Need &Need) {
@@ -339,28 +340,20 @@ void RepeatRows::check(NodeId N, unsigned S, unsigned Other) {
 
 /// Returns true if the ops that meet \p Need take the type of its value.
 bool RepeatRows::isPossible(const RepeatedRows::Need &Need) const {
-  if (Need.Kind == RepeatedRows::Need::Equal ||
-      Need.Kind == RepeatedRows::Need::Modulo)
-    return true;
-  auto Shape = Facts->Dims.shape(G->input(Need.Node, 0));
-  unsigned Type = G->outputType(G->input(Need.Node, 0));
+  Endpoint Of =
+      G->input(Need.Node, static_cast<unsigned>(std::max(Need.Index, 0)));
   switch (Need.Kind) {
   case RepeatedRows::Need::Repeat: // Tile
-    return Shape && Type != DT_VARIANT && Type != DT_RESOURCE &&
-           Type != DT_UINT16;
+    return Facts->Dims.shape(Of) && G->outputType(Of) != DT_VARIANT &&
+           G->outputType(Of) != DT_RESOURCE && G->outputType(Of) != DT_UINT16;
   case RepeatedRows::Need::Keep:
-    return Shape && Type != DT_VARIANT;
-  case RepeatedRows::Need::Factor:
-  case RepeatedRows::Need::Modulo:
-  case RepeatedRows::Need::Equal:
-    return true;
+    return Facts->Dims.shape(Of) && G->outputType(Of) != DT_VARIANT;
   case RepeatedRows::Need::Share:
-    if (Need.Index >= 0)
-      Type =
-          G->outputType(G->input(Need.Node, static_cast<unsigned>(Need.Index)));
-    return isFloating(Type) || isComplex(Type) || Need.Index < 0;
+    return Need.Index < 0 || isFloating(G->outputType(Of)) ||
+           isComplex(G->outputType(Of));
+  default:
+    return true;
   }
-  return false;
 }
 
 PassResult RepeatRows::run(Module &M, DiagnosticEngine &Diags) {

@@ -67,18 +67,11 @@ bool RepeatChecker::isShareOf(NodeId Merge, Endpoint E) const {
       C.opKind(Sum) != OpKind::FromReplicas || G.node(Sum).NumData != 1 ||
       G.stringAttr(Sum, CombineAttr) != combine::Sum)
     return false;
-  Endpoint Local = G.input(Sum, 0);
-  if (!is(Local, op::GatherV2, 3) ||
-      !is(G.input(Local.Node, 0), op::Shape, 1) ||
-      G.input(G.input(Local.Node, 0).Node, 0) != G.input(Merge, 0) ||
-      constScalar(G, G.input(Local.Node, 1).Node) !=
-          static_cast<double>(axis(Merge)) ||
-      constScalar(G, G.input(Local.Node, 2).Node) != 0.0)
-    return false;
-  for (unsigned I = 0; I < Rows.sources().size(); ++I)
-    if (Rows.sources()[I].RestAt == Number->Rest)
-      return Rows.follows(G.input(Merge, 0).Node, I);
-  return false;
+  auto Local = rowCount(G, G.input(Sum, 0));
+  auto Source = Rows.sourceAt(Number->Rest);
+  return Local && Local->Of == G.input(Merge, 0) &&
+         Local->Axis == axis(Merge) && Source &&
+         Rows.follows(G.input(Merge, 0).Node, *Source);
 }
 
 /// Returns true if the concatenation \p Merge keeps as many rows as the
@@ -111,15 +104,10 @@ bool RepeatChecker::keeps(NodeId Merge) const {
 
 /// Returns true if the factors of \p Scale are those that its attributes state.
 bool RepeatChecker::scales(NodeId Scale) const {
-  int64_t Share = G.intAttr(Scale, ShareAttr).value_or(0);
-  SmallVector<int64_t, 4> Powers;
-  if (auto List = G.intListAttr(Scale, PowersAttr))
-    Powers.append(List->begin(), List->end());
-  else
-    Powers.push_back(G.intAttr(Scale, PowerAttr).value_or(0));
-  return isTable(
-      G.input(Scale, 1),
-      scaleTable(C.Replicas, G.outputType(G.input(Scale, 0)), Powers, Share));
+  return isTable(G.input(Scale, 1),
+                 scaleTable(C.Replicas, G.outputType(G.input(Scale, 0)),
+                            statedPowers(G, Scale),
+                            G.intAttr(Scale, ShareAttr).value_or(0)));
 }
 
 void RepeatChecker::run() {

@@ -21,7 +21,7 @@
 #include "lib/infer/facts/NumberSets.h"
 #include "lib/infer/graph/Conditions.h"
 #include "lib/ops/Ops.h"
-#include "lib/ops/ProgramOps.h"
+#include "lib/program/forms/RowRepeat.h"
 #include "lib/support/InternalError.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -54,7 +54,6 @@ private:
   Endpoint frontOf(Endpoint E) const;
   Endpoint join(Endpoint A, Endpoint B) const;
   bool matches(Endpoint Front, Endpoint Want) const;
-  bool isNumberOfShards(NodeId N, unsigned I) const;
   Endpoint frontOfInserted(NodeId N) const;
   bool hasExtra(NodeId N) const;
   bool findExtra();
@@ -230,19 +229,13 @@ bool RunsApart::hasExtra(NodeId N) const {
   return false;
 }
 
-/// Returns true if input \p I of the inserted node \p N is a number of shards
-/// or rows. It follows a feed on which input 0 depends (RepeatCheck.h).
-bool RunsApart::isNumberOfShards(NodeId N, unsigned I) const {
-  return I == 1 && G.node(N).NumData == 2 && isProgramOp(G.opName(N));
-}
-
 /// Returns the front of the inserted node \p N.
 Endpoint RunsApart::frontOfInserted(NodeId N) const {
   if (isForeign(N) || readsAny(N))
     return ManyFronts;
   Endpoint Result = NoFront;
   for (unsigned I = 0; I < G.node(N).NumInputs; ++I)
-    if (!isNumberOfShards(N, I))
+    if (!isRowOperand(G, N, I))
       Result = join(Result, frontOf(G.input(N, I)));
   return Result;
 }
@@ -452,7 +445,7 @@ uint32_t RunsApart::programNeeds(NodeId N) {
   if (!isInserted(N) && !IsExtra[N] && !Differs)
     return Set;
   for (unsigned I = 0; I < G.node(N).NumInputs; ++I)
-    if (!isInserted(N) || !isNumberOfShards(N, I))
+    if (!isInserted(N) || !isRowOperand(G, N, I))
       Set = Sets->unite(Set, isTaken(G.input(N, I)));
   if (!isInserted(N))
     return Set;

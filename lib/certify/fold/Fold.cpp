@@ -138,10 +138,10 @@ bool Folder::group() {
       Parts = {0, 1, 3};
     else if ((Op == op::Mul || Op == op::FloorDiv) && !hasFactor(N))
       Parts = {1};
-    if (repeatOf(N) != NoNode)
-      Parts.push_back(1);
     else if (Op == op::Min || Op == op::Max || Op == op::All || Op == op::Any)
       Parts = {0, 1};
+    if (repeatOf(N) != NoNode)
+      Parts.push_back(1);
     for (unsigned I : Parts) {
       if (I >= L.node(N).NumData)
         continue;
@@ -489,11 +489,12 @@ bool Folder::combined(Group &Gr, std::vector<Endpoint> &Result) {
     if (!Axis)
       return error(N, "concatenates along an unknown axis");
     P->setIntAttr(Gr.Program, "axis", *Axis);
-    Endpoint To;
-    if (Values != N && !source(L.input(N, 2), N, 0, true, To))
-      return false;
-    if (Values != N)
+    if (Values != N) {
+      Endpoint To;
+      if (!source(L.input(N, 2), N, 0, true, To))
+        return false;
       Result.push_back(To);
+    }
   }
   return controls(Gr, N, 0, true, Result);
 }

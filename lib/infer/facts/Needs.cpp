@@ -11,6 +11,7 @@
 #include "lib/ops/Ops.h"
 #include "lib/ops/ProgramOps.h"
 #include "lib/program/forms/Proxy.h"
+#include "lib/program/forms/RowRepeat.h"
 #include "lib/support/InternalError.h"
 
 using namespace llvm;
@@ -130,11 +131,9 @@ Needs::Needs(const Graph &G, const ProgramFacts &Facts) {
       uint32_t Set = SetOf[N];
       ArrayRef<Endpoint> Inputs = G.inputs(N);
       bool Cut = IsCut(N);
-      // A number of shards follows a feed on which input 0 depends.
-      bool HasShards = G.node(N).Kind != Inserted::No &&
-                       G.node(N).NumData == 2 && isProgramOp(G.opName(N));
+      bool IsInserted = G.node(N).Kind != Inserted::No;
       for (size_t I = 0; I < Inputs.size(); ++I) {
-        if (HasShards && I == 1)
+        if (IsInserted && isRowOperand(G, N, static_cast<unsigned>(I)))
           continue;
         Set = Sets.unite(Set, Taken(Inputs[I]));
         if (I < G.node(N).NumData && !Cut)

@@ -88,13 +88,10 @@ void RepeatedRows::findSources() {
   auto Add = [&](NodeId N, Source S) {
     S.Node = N;
     // Splits of one number of rows have one n.
-    for (unsigned I = 0; I < Sources.size() && S.RestAt.Node != NoNode; ++I)
-      if (Sources[I].RestAt == S.RestAt) {
-        SourceOf[N] = I;
-        return;
-      }
-    SourceOf[N] = static_cast<unsigned>(Sources.size());
-    Sources.push_back(S);
+    auto Known = S.RestAt.Node == NoNode ? std::nullopt : sourceAt(S.RestAt);
+    SourceOf[N] = Known.value_or(static_cast<unsigned>(Sources.size()));
+    if (!Known)
+      Sources.push_back(S);
   };
   unsigned Replicas = Facts.Dims.replicas();
   for (NodeId N : Facts.Order) {
@@ -158,6 +155,14 @@ bool RepeatedRows::isTrue(NodeId N) const {
   return true;
 }
 
+std::optional<unsigned> RepeatedRows::sourceAt(Endpoint Rest) const {
+  auto It =
+      find_if(Sources, [&](const Source &S) { return S.RestAt == Rest; });
+  return It == Sources.end()
+             ? std::nullopt
+             : std::optional(static_cast<unsigned>(It - Sources.begin()));
+}
+
 unsigned RepeatedRows::sourceIn(State S) const {
   return static_cast<unsigned>(countr_zero(S & ~Each)) - 1;
 }
@@ -175,7 +180,7 @@ std::optional<int64_t> RepeatedRows::rowsOf(NodeId Merge, unsigned S,
     return std::nullopt;
   // Rows of two feeds are equally many only where an op says so. A written file
   // shows the definition less well, so a plan does not choose between feeds.
-  bool IsOnly = !Plan || States[G.input(Merge, 0).Node] == State(2) << S;
+  bool IsOnly = !Plan || States[G.input(Merge, 0).Node] == only(S);
   if (!IsOnly || !(Facts.Dims.origins().of(Size) == Of.Origin))
     return std::nullopt;
   return Rows->C;
@@ -249,8 +254,8 @@ RepeatedRows::State RepeatedRows::split(NodeId N) {
     return Each;
   }
   if (Plan)
-    need(Need::Repeat, N, 0, State(2) << It->second);
-  return State(2) << It->second;
+    need(Need::Repeat, N, 0, only(It->second));
+  return only(It->second);
 }
 
 /// Returns the state of \p N, the sum over all replicas of a value of type \p
@@ -283,7 +288,7 @@ RepeatedRows::State RepeatedRows::merge(NodeId N) {
       (Plan || G.node(N).NumData != 2)) {
     unsigned Source = sourceIn(S);
     for (unsigned I = 0; I < Sources.size(); ++I)
-      if (S >> (I + 1) & 1 && rowsOf(N, I, G.intAttr(N, "axis").value_or(0)))
+      if (S & only(I) && rowsOf(N, I, G.intAttr(N, "axis").value_or(0)))
         Source = I;
     Needs.push_back({Need::Keep, N, -1, Source});
   }
@@ -297,18 +302,14 @@ RepeatedRows::State RepeatedRows::scale(NodeId N) {
   ReplicationType Result = Facts.Types.natural({N, 0});
   if (auto It = SourceOf.find(N); It != SourceOf.end()) {
     if (Plan)
-      need(Need::Factor, N, 0, State(2) << It->second);
-    return State(2) << It->second;
+      need(Need::Factor, N, 0, only(It->second));
+    return only(It->second);
   }
   bool HasFactor = G.node(N).NumData == 2;
   if (HasFactor) {
     auto Lookup = rowLookup(G, G.input(N, 1));
-    unsigned Source = 0;
-    while (Lookup && Source < Sources.size() &&
-           Sources[Source].RestAt != Lookup->Rest)
-      ++Source;
-    if (!Lookup || Source == Sources.size() || !(S >> (Source + 1) & 1) ||
-        S & Each)
+    auto Source = Lookup ? sourceAt(Lookup->Rest) : std::nullopt;
+    if (!Source || !(S & only(*Source)) || S & Each)
       return refuse(N, "scales by the shards of another feed than that of its "
                        "value");
   }
@@ -366,10 +367,8 @@ bool RepeatedRows::isNumberOfShards(Endpoint E, State S, unsigned Type) const {
   if (!Lookup || G.attr(Lookup->Table, "value") !=
                      scaleTable(Facts.Dims.replicas(), Type, 1, 0))
     return false;
-  for (unsigned I = 0; I < Sources.size(); ++I)
-    if (Sources[I].RestAt == Lookup->Rest)
-      return (S >> (I + 1) & 1) == 1;
-  return false;
+  auto Source = sourceAt(Lookup->Rest);
+  return Source && S & only(*Source);
 }
 
 /// Returns true if \p N waits for a check that sources in \p A and \p B have
@@ -404,17 +403,17 @@ bool RepeatedRows::meet(NodeId N, ArrayRef<State> Sets) {
       return false;
     for (unsigned I = 0; I < Sources.size(); ++I) {
       // A fed number is a number of rows because an op needs it.
-      if (!(S >> (I + 1) & 1) || Roles[G.node(Sources[I].Node).Op] == Scaled)
+      if (!(S & only(I)) || Roles[G.node(Sources[I].Node).Op] == Scaled)
         continue;
       if (Rows && *Rows != Sources[I].Rows)
         return false;
       Rows = Sources[I].Rows;
     }
   }
+  NodeId Place = placeBefore(N);
+  if (Place == NoNode)
+    return false;
   for (State S : Sets.drop_front()) {
-    NodeId Place = placeBefore(N);
-    if (Place == NoNode)
-      return false;
     Need Wait{Need::Equal, Place, -1, sourceIn(Sets[0]), sourceIn(S)};
     if (!waits(Place, S, Sets[0]) && !is_contained(Needs, Wait))
       Needs.push_back(Wait);
@@ -483,18 +482,11 @@ RepeatedRows::State RepeatedRows::joinSets(NodeId N) {
     AreTerms &=
         S & Each || Share == 0 || (Share && isFloating(G.outputType(E)));
     All |= S;
-    for (bool Grows = true; Grows;) {
-      Grows = false;
-      for (State &Set : Sets)
-        if (Set & S && Set != (S | Set)) {
-          S |= Set;
-          Set = S;
-          Grows = true;
-        } else if (Set & S) {
-          S |= Set;
-        }
-    }
-    erase_if(Sets, [&](State Set) { return (Set & S) == Set; });
+    // The sets are disjoint, so S meets no set that another one brings along.
+    for (State Set : Sets)
+      if (Set & S)
+        S |= Set;
+    erase_if(Sets, [&](State Set) { return Set & S; });
     Sets.push_back(S);
   }
   if (UsesState)

@@ -85,8 +85,10 @@ public:
   /// \p Axis for each row of the batch that source \p S counts. Returns nothing
   /// if that is not known.
   std::optional<int64_t> rowsOf(NodeId Merge, unsigned S, int64_t Axis) const;
+  /// Returns the source whose rows have the rest \p Rest.
+  std::optional<unsigned> sourceAt(Endpoint Rest) const;
   /// Returns true if \p N follows the n of source \p S.
-  bool follows(NodeId N, unsigned S) const { return States[N] >> (S + 1) & 1; }
+  bool follows(NodeId N, unsigned S) const { return States[N] & only(S); }
   /// Returns true if \p N is a sum that is not yet times n/N.
   bool isRaw(NodeId N) const { return States[N] & Raw; }
   std::optional<int> shareOf(Endpoint E) const;
@@ -100,6 +102,8 @@ private:
   static constexpr State Each = 1;
   static constexpr State Raw = State(1) << 61; ///< Must be times n/N.
   static constexpr unsigned MaxSources = 60;
+  /// Returns the set of source \p S alone.
+  static State only(unsigned S) { return State(2) << S; }
 
   void findSources();
   bool isOpen(NodeId Split) const;

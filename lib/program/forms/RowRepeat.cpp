@@ -77,6 +77,29 @@ std::optional<RowLookup> rowLookup(const Graph &G, Endpoint E) {
   return RowLookup{Table, G.input(E.Node, 1)};
 }
 
+bool isRowOperand(const Graph &G, NodeId N, unsigned I) {
+  return I == 1 && G.node(N).NumData == 2 && isProgramOp(G.opName(N));
+}
+
+std::optional<RowCount> rowCount(const Graph &G, Endpoint E) {
+  if (E.Port != 0 || !G.isOp(E.Node, op::GatherV2) ||
+      G.node(E.Node).NumData != 3 || !isFree(G, E.Node, {0, 1, 2}))
+    return std::nullopt;
+  NodeId Shape = G.input(E.Node, 0).Node;
+  auto Axis = constScalar(G, G.input(E.Node, 1).Node);
+  if (!G.isOp(Shape, op::Shape) || G.node(Shape).NumData != 1 || !Axis ||
+      !(*Axis >= 0) || *Axis > 255 ||
+      constScalar(G, G.input(E.Node, 2).Node) != 0.0)
+    return std::nullopt;
+  return RowCount{G.input(Shape, 0), static_cast<int64_t>(*Axis)};
+}
+
+SmallVector<int64_t, 4> statedPowers(const Graph &G, NodeId N) {
+  if (auto List = G.intListAttr(N, PowersAttr))
+    return SmallVector<int64_t, 4>(*List);
+  return {G.intAttr(N, PowerAttr).value_or(0)};
+}
+
 /// Returns the operand of \p E, an op \p Op, if its other operand is a constant
 /// positive number.
 static std::optional<std::pair<Endpoint, int64_t>>
@@ -99,20 +122,12 @@ std::optional<RowRest> rowRest(const Graph &G, Endpoint Rest,
   Endpoint Rows = Result.Units = Modulo->first;
   if (auto Units = withNumber(G, Rows, op::FloorDiv))
     std::tie(Rows, Result.Unit) = *Units;
-  NodeId Of = Rows.Node;
-  if (!G.isOp(Of, op::GatherV2) || G.node(Of).NumData != 3 ||
-      !G.isOp(G.input(Of, 0).Node, op::Shape) ||
-      G.node(G.input(Of, 0).Node).NumData != 1) {
-    Result.Of = Rows;
-    Result.Axis = -1;
-    return Result;
-  }
-  auto Axis = constScalar(G, G.input(Of, 1).Node);
-  if (!Axis || !(*Axis >= 0) || *Axis > 255 || !isFree(G, Of, {0, 1, 2}) ||
-      constScalar(G, G.input(Of, 2).Node) != 0.0)
+  auto Count = rowCount(G, Rows);
+  // No feed is a lookup, so this one counts rows in another form.
+  if (!Count && G.isOp(Rows.Node, op::GatherV2))
     return std::nullopt;
-  Result.Of = G.input(G.input(Of, 0).Node, 0);
-  Result.Axis = static_cast<int64_t>(*Axis);
+  Result.Of = Count ? Count->Of : Rows;
+  Result.Axis = Count ? Count->Axis : -1;
   return Result;
 }
 

@@ -56,6 +56,20 @@ struct RowLookup {
 };
 std::optional<RowLookup> rowLookup(const Graph &G, Endpoint E);
 
+/// Returns true if input \p I of \p N, an inserted node, is a number of shards
+/// or of rows. It follows a feed on which input 0 depends.
+bool isRowOperand(const Graph &G, NodeId N, unsigned I);
+
+/// The size of a tensor along an axis, as the graph reads it.
+struct RowCount {
+  Endpoint Of;
+  int64_t Axis = 0;
+};
+std::optional<RowCount> rowCount(const Graph &G, Endpoint E);
+
+/// Returns the powers that the attributes of the `_Scale` \p N state.
+llvm::SmallVector<int64_t, 4> statedPowers(const Graph &G, NodeId N);
+
 /// A number of rows, modulo the number of replicas.
 struct RowRest {
   Endpoint Of;      ///< The tensor that has the rows, or the number itself.
