@@ -156,8 +156,7 @@ bool RepeatedRows::isTrue(NodeId N) const {
 }
 
 std::optional<unsigned> RepeatedRows::sourceAt(Endpoint Rest) const {
-  auto It =
-      find_if(Sources, [&](const Source &S) { return S.RestAt == Rest; });
+  auto It = find_if(Sources, [&](const Source &S) { return S.RestAt == Rest; });
   return It == Sources.end()
              ? std::nullopt
              : std::optional(static_cast<unsigned>(It - Sources.begin()));
