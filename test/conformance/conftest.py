@@ -4,6 +4,7 @@
 import collections
 import os
 import sys
+import zlib
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools", "scripts"))
@@ -36,11 +37,36 @@ def pytest_addoption(parser):
         default=5,
         help="of the recipes that test_exhaust.py draws",
     )
+    group.addoption(
+        "--third",
+        type=int,
+        choices=(1, 2, 3),
+        help="of the cases of each test with many cases, run one third only",
+    )
 
 
 def pytest_report_header(config):
     found = "" if os.path.exists(harness.graft_opt()) else " (missing: every test that needs it fails)"
     return f"graft-opt: {harness.graft_opt()}{found}, --exhaust-seed={config.getoption('--exhaust-seed')}"
+
+
+MANY_CASES = 6
+
+
+def pytest_collection_modifyitems(config, items):
+    """With --third, keeps a third of the cases of each test that has many; of the others, all."""
+    third = config.getoption("--third")
+    if not third:
+        return
+    cases_of = collections.defaultdict(list)
+    for item in items:
+        cases_of[item.parent.nodeid, getattr(item, "originalname", item.name)].append(item)
+    dropped = set()
+    for group in cases_of.values():
+        if len(group) >= MANY_CASES:
+            dropped.update(item for item in group if zlib.crc32(item.name.encode()) % 3 != third - 1)
+    items[:] = [item for item in items if item not in dropped]
+    config.hook.pytest_deselected(items=list(dropped))
 
 
 @pytest.fixture(autouse=True)
