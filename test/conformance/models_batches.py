@@ -122,6 +122,14 @@ def initializable_iterator(b: Builder):
     train(b, *iterator.get_next())
 
 
+def optional_iterator(b: Builder):
+    """The element of an Optional; the replicas do not divide an open batch."""
+    rng = np.random.default_rng(3)
+    rows = b.spec.batch or 7
+    source = tf1.data.make_one_shot_iterator(dataset(b, tuple(data(rng, ROWS).values()), rows))
+    train(b, *source.get_next_as_optional().get_value())
+
+
 # --- Feeds. ---
 
 
@@ -479,6 +487,7 @@ SOURCES: Dict[str, Source] = {
     "queue_runner": Source(queue_runner, runners=True),
     "one_shot_iterator": Source(one_shot_iterator),
     "initializable_iterator": Source(initializable_iterator, **FILLED),
+    "optional_iterator": Source(optional_iterator),
     "intermediate": Source(intermediate, feeds=hidden_data, flags=("--feed=hidden=split",)),
     "first_layer": Source(first_layer, feeds=data, flags=("--feed=shown:0=split", "--feed=x=copy")),
     "knobs": Source(knobs, feeds=knob_data),

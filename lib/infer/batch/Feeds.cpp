@@ -83,7 +83,7 @@ private:
 /// and iterators. A read that only fills a queue, an iterator or a table is a
 /// stage of the input pipeline and no feed.
 void Chooser::collect() {
-  enum : uint8_t { Other, Placeholder, Read, Fills, Updates };
+  enum : uint8_t { Other, Placeholder, Read, MayRead, Fills, Updates };
   SmallVector<uint8_t, 64> Roles;
   bool AnyFills = false;
   for (uint32_t Op = 0; Op < G.numOps(); ++Op) {
@@ -91,6 +91,7 @@ void Chooser::collect() {
     const OpDef *Def = G.opDefOf(Op);
     Roles.push_back(Name.starts_with(op::Placeholder) ? Placeholder
                     : isBatchRead(Name)               ? Read
+                    : Name == op::OptionalGetValue    ? MayRead
                     : fillsPipeline(Name)             ? Fills
                     : Def && Def->update().Kind != UpdateKind::None ? Updates
                                                                     : Other);
@@ -106,6 +107,8 @@ void Chooser::collect() {
   }
   for (NodeId N = 0; N < G.size(); ++N) {
     uint8_t Role = Roles[G.node(N).Op];
+    if (Role == MayRead && isElementOfOptional(G, N))
+      Role = Read;
     if ((Role != Placeholder && Role != Read) || !G.isLive(N) || !G.hasUses(N))
       continue;
     if (AnyFills && Filling[N] && !Stepping[N])

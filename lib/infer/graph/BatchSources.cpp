@@ -21,6 +21,12 @@ bool isBatchRead(StringRef Op) {
          Op == op::IteratorGetNextSync;
 }
 
+bool isElementOfOptional(const Graph &G, NodeId N) {
+  return G.isOp(N, op::OptionalGetValue) && G.node(N).NumData == 1 &&
+         G.isOp(through(G, G.input(N, 0), op::Identity).Node,
+                op::IteratorGetNextAsOptional);
+}
+
 std::optional<SmallVector<int64_t, 4>> ownBatchAxes(const Graph &G, NodeId N) {
   const Node &This = G.node(N);
   if (This.Count != Copies::PerReplica || !(This.Flags & NF_MayHaveGraft) ||
@@ -55,7 +61,8 @@ static std::optional<ShapeValue> declaredShape(const Graph &G, Endpoint E) {
   StringRef Op = G.opName(E.Node);
   if (Op.starts_with(op::Placeholder))
     return G.shapeAttr(E.Node, "shape");
-  if (!isBatchRead(Op) || G.node(E.Node).NumData == 0)
+  if (!(isBatchRead(Op) || isElementOfOptional(G, E.Node)) ||
+      G.node(E.Node).NumData == 0)
     return std::nullopt;
   if (!Op.starts_with("Queue")) {
     auto Shapes = G.shapeListAttr(E.Node, "output_shapes");

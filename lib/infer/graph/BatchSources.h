@@ -23,6 +23,11 @@ inline constexpr llvm::StringRef BatchAttr = "_graft_batch";
 /// Returns true if \p Op reads elements from a queue or an iterator.
 bool isBatchRead(llvm::StringRef Op);
 
+/// Returns true if \p N returns the value of the Optional that
+/// IteratorGetNextAsOptional reads. Other Optionals carry values from a branch
+/// to its gradient.
+bool isElementOfOptional(const Graph &G, NodeId N);
+
 /// Returns the axes in BatchAttr if \p N has this attribute.
 std::optional<llvm::SmallVector<int64_t, 4>> ownBatchAxes(const Graph &G,
                                                           NodeId N);

@@ -11,6 +11,7 @@
 #include "llvm/ADT/STLExtras.h"
 
 #include "lib/graph/Walk.h"
+#include "lib/infer/graph/BatchSources.h"
 #include "lib/infer/graph/Topology.h"
 
 using namespace llvm;
@@ -103,7 +104,10 @@ static void merge(SizeContext &C) {
     C.setValue(0, *X);
 }
 
+/// Infers the shape of an Optional, or of its value.
 static void optional(SizeContext &C) {
+  if (isElementOfOptional(C.G, C.N))
+    return source(C);
   // The tracked shape of an Optional, as that of a handle, is the shape of its
   // value.
   if (C.numData() == 1 && C.numOutputs() == 1) {
@@ -199,9 +203,11 @@ static void merges(TypeContext &C) {
     C.set(Port, Which);
 }
 
-/// Types an Optional. It carries a value from a branch to the gradient of the
-/// conditional.
+/// Types an Optional or its value, which is an element of an iterator, or goes
+/// from a branch to the gradient of the conditional.
 static void optional(TypeContext &C) {
+  if (isElementOfOptional(C.G, C.N))
+    return source(C);
   if (C.numData() == 1 && C.numResults() == 1)
     C.set(0, C.operand(0), markOfKept(C, C.input(0)));
   else

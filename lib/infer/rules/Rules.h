@@ -109,6 +109,8 @@ void pool(SizeContext &C);
 /// parts, or the elements of a stitch of integers.
 void stitch(SizeContext &C);
 void unsortedSegment(SizeContext &C);
+/// Infers the shapes of an element of a queue or an iterator.
+void source(SizeContext &C);
 
 /// Returns the axis of the channels in a tensor of rank \p Rank.
 size_t channelAxis(const SizeContext &C, size_t Rank);
@@ -153,9 +155,10 @@ using IndexRule = bool(TypeContext &C);
 /// Returns true if all tensors that a rule reads besides operands have types.
 using ReadyRule = bool(const TypeContext &C);
 
-Rule pass, l2Loss, ensureShape, alongAxes, alongAxesNonLinear, reverseSequence,
-    toBlocks, fromBlocks, whole, zeros, ones, fill, tile, random, hits,
-    perExample, linearRows, gradSecond, perVector, perMatrix, perVolume;
+Rule source, pass, l2Loss, ensureShape, alongAxes, alongAxesNonLinear,
+    reverseSequence, toBlocks, fromBlocks, whole, zeros, ones, fill, tile,
+    random, hits, perExample, linearRows, gradSecond, perVector, perMatrix,
+    perVolume;
 IndexRule passIndices, rangeIndices, gatherIndices, gatherNdIndices,
     scatterNdIndices, unsortedSegmentSumIndices, stitchIndices, tileIndices,
     wholeIndices, sparseToDenseIndices, entryValues, entryProducts, entrySums,

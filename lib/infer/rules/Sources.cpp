@@ -99,7 +99,7 @@ static void feed(SizeContext &C) {
 /// Makes a size variable for each undeclared size. In particular, the row count
 /// of a DequeueMany is not unified with the constant that requests it. The
 /// constant does not change, because the queue returns the global batch.
-static void source(SizeContext &C) {
+void source(SizeContext &C) {
   auto Axes = ownBatchAxes(C.G, C.N);
   if (Axes)
     C.setOwnRows();
@@ -148,7 +148,7 @@ static void constant(TypeContext &C) {
 /// Types a source of elements. An unreplicated source returns the global value.
 /// If each replica reads a separate batch, the single-device step reads all
 /// these batches, concatenated.
-static void source(TypeContext &C) {
+void source(TypeContext &C) {
   if (C.node().Count == Copies::Once)
     return C.setAll(ReplicationType::replicated());
   auto Axes = ownBatchAxes(C.G, C.N);
