@@ -674,6 +674,12 @@ Expected<Pipeline> ChosenPasses::pipeline(const InputDevices &Input,
   return buildPipeline(S, Input.HasGpu);
 }
 
+void chooseTrial() {
+  // The options on the command line cannot have been given.
+  Replicas.addOccurrence(0, "replicas", "2");
+  DeviceType.addOccurrence(0, "device-type", "CPU");
+}
+
 std::vector<std::string> distributionFiles() {
   std::vector<std::string> Files;
   if (given(Cluster))

@@ -62,6 +62,9 @@ struct ChosenPasses {
                                     bool Once = false) const;
 };
 
+/// Sets the flags of a trial: two replicas on CPUs.
+void chooseTrial();
+
 llvm::Expected<ChosenPasses> choosePasses(const PassRegistry &Registry,
                                           const OtherOptions &Other);
 

@@ -8,6 +8,7 @@
 
 #include "lib/driver/CertifyFiles.h"
 #include "lib/driver/Distribution.h"
+#include "lib/driver/Inspect.h"
 #include "lib/driver/Report.h"
 #include "lib/driver/Run.h"
 #include "lib/driver/SplitInput.h"
@@ -101,6 +102,8 @@ int runTool(const ToolOptions &O, const PassRegistry &Registry) {
                                   "'" + Name + "' has the line '" +
                                       SplitMarker +
                                       "': give --split-input-file"));
+  if (O.Inspect)
+    return inspectFile(O, std::move(*Buffer));
   // The program ends now, so destroying the graph would only cost time.
   auto Whole = std::make_unique<Run>(O, std::move(*Buffer));
   int Status = Whole->run(nullptr);

@@ -112,8 +112,13 @@ Error FunctionRuns::choose() {
   Left = std::move(Found.Inner);
   std::vector<std::string> Paths;
   std::vector<bool> Named(O.Functions.size());
+  auto Writes = [&](const SavedFunction &F) {
+    return Library.hasEffects(*Library.find(F.Name));
+  };
+  // A function that only serves requests gains nothing from a second device.
+  bool AnyWrites = any_of(Found.Called, Writes);
   for (SavedFunction &F : Found.Called) {
-    bool Wanted = O.Functions.empty();
+    bool Wanted = O.Functions.empty() && (Writes(F) || !AnyWrites);
     for (auto [I, Name] : enumerate(O.Functions))
       if (any_of(F.Paths, [&](StringRef Path) {
             return Path == Name || Glob(Name).matches(Path);

@@ -63,8 +63,8 @@ TextList Functions(
     "function", cl::value_desc("name"), cl::cat(Files),
     cl::desc(
         "For a SavedModel of TensorFlow 2: rewrite only the functions that "
-        "match, with * and ?. Default: those of the loaded object, its "
-        "signatures, and all that change something"));
+        "match, with * and ?. Default: those that change something, or all if "
+        "none does"));
 Flag SignaturesOnly(
     "signatures-only", cl::cat(Files),
     cl::desc(
@@ -126,6 +126,10 @@ Flag PassesMarkdown("print-passes-md", cl::Hidden, cl::cat(Pipelines),
 Flag OptionsJson("print-options-json", cl::Hidden, cl::cat(Pipelines),
                  cl::desc("Print all options as JSON and exit"));
 
+Flag
+    InspectJson("json", cl::cat(Checking),
+                cl::desc("Describe the input as JSON, and try to distribute it "
+                         "over two replicas; write nothing"));
 Flag Quiet("quiet", cl::cat(Checking),
            cl::desc("Do not print the closing line on a terminal"));
 Flag Strict("strict", cl::cat(Checking),
@@ -275,6 +279,20 @@ Error chooseFormat(ToolOptions &O) {
   return chooseShardSize(O);
 }
 
+/// Returns true if the command line has no option but those of the reader.
+bool asksForVerdict() {
+  if (InspectJson)
+    return true;
+  const cl::Option *OfReader[] = {std::addressof<cl::Option>(Kind),
+                                  std::addressof<cl::Option>(Tags),
+                                  std::addressof<cl::Option>(CustomOps),
+                                  std::addressof<cl::Option>(ShowProgress)};
+  for (const auto &[Name, Option] : cl::getRegisteredOptions())
+    if (given(*Option) && !is_contained(OfReader, Option))
+      return false;
+  return true;
+}
+
 /// Chooses the format of remarks by the flag, or else by the file name.
 Error chooseRemarks(ToolOptions &O) {
   O.Remarks = given(Remarks);
@@ -324,8 +342,8 @@ Error chooseInstrumentation(Instrumentation &Show,
 constexpr StringLiteral Overview =
     "graft-opt: rewrites a TensorFlow training graph for many devices\n\n"
     "  graft-opt model.meta -o model.x4.meta --replicas=4\n\n"
-    "Without --replicas, --devices, --strategy or --passes the output is the "
-    "input.\n";
+    "Without an output and other options, graft-opt says what is in the file "
+    "and if it can be distributed.\n";
 
 std::array<const cl::OptionCategory *, 5> categories() {
   return {&Files, &distributionCategory(), &Pipelines, &Checking, &Debugging};
@@ -371,6 +389,10 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
                       "': graft rewrites one input; give --certify to "
                       "check several files");
   }
+  O.Inspect = asksForVerdict();
+  if (Inputs.empty() && sys::Process::StandardInIsUserInput())
+    return usageError("give the name of a graph file, or - to read it from a "
+                      "terminal; --help lists the options");
   O.Input = Inputs.empty() ? "-" : Inputs[0];
   O.Output = Output;
   O.Depfile = Depfile;
@@ -431,6 +453,12 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
   O.ShowProgress = ShowProgress == "auto" && !Quiet && !O.Show.prints() &&
                    !SplitInput &&
                    (Output != "-" || !sys::Process::StandardOutIsDisplayed());
+  if (O.Inspect) {
+    chooseTrial();
+    O.InspectJson = InspectJson;
+    O.Format = OutputFormat::None;
+    O.KeepRemarks = true;
+  }
   Expected<std::optional<PlanFormat>> Plan = choosePlan(given(Passes));
   if (!Plan)
     return Plan.takeError();
@@ -441,6 +469,10 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
                         O.Format == OutputFormat::Types, Output})
               .moveInto(O.Passes))
     return E;
+  O.Copies = O.Passes.empty() && !given(Passes) && Output != "-" &&
+             O.Format == OutputFormat::Binary && !given(Emit) &&
+             O.Captures.empty() && O.Write.ShardSize == 0 && !given(InPlace) &&
+             !SplitInput;
   if (Certify && !O.Passes.empty())
     return usageError(
         "--certify does not go with flags of a strategy: the files themselves "

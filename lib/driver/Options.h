@@ -64,6 +64,12 @@ struct ToolOptions {
   std::vector<std::string> Explain;   ///< Nodes.
   std::vector<std::string> CustomOps; ///< Ops of the user's own libraries.
 
+  /// Describe the input and try to distribute it, as text or JSON; write
+  /// nothing.
+  bool Inspect = false;
+  bool InspectJson = false;
+  /// The output is named, but no option changes the input.
+  bool Copies = false;
   bool PrintPipeline = false;
   bool ListPasses = false;
   bool PassesMarkdown = false;

@@ -125,6 +125,10 @@ bool Run::load() {
       (!OnlyShown && !verifyImport(M, Diags)))
     return false;
   M.graph().markVerified();
+  if (O.Copies && !M.Text)
+    Diags.warning("copy", "",
+                  "the output is a copy of the input; give --replicas=N to "
+                  "distribute the step, or --passes= for a copy");
   // The run on the whole graph warns about the ops of functions, too.
   if (O.Passes.Strategy && !O.IsFunction)
     warnOfUnknownOps(M, O.CustomOps, Diags);

@@ -103,6 +103,21 @@ std::string dotString(StringRef Text) {
   return Out + '"';
 }
 
+std::string shellWord(StringRef Text) {
+  bool IsPlain = !Text.empty() && all_of(Text, [](char C) {
+    return isAlnum(C) || StringRef("-_./+:,@%=").contains(C);
+  });
+  if (IsPlain)
+    return Text.str();
+  std::string Out = "'";
+  for (char C : Text)
+    if (C == '\'')
+      Out += "'\\''";
+    else
+      Out += C;
+  return Out + "'";
+}
+
 std::string fileUri(StringRef Path) {
   std::string Out = Path.starts_with("/") ? "file://" : "";
   for (char C : Path) {

@@ -43,6 +43,9 @@ std::string llvmYamlString(llvm::StringRef Text);
 /// Returns a name or a label of Graphviz, in double quotes.
 std::string dotString(llvm::StringRef Text);
 
+/// Returns \p Text as one word of a POSIX shell, in single quotes if needed.
+std::string shellWord(llvm::StringRef Text);
+
 /// Returns an RFC 3986 reference to the file \p Path.
 std::string fileUri(llvm::StringRef Path);
 

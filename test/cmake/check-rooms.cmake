@@ -108,7 +108,8 @@ room(lib/extract ${Base} lib/io lib/infer/graph)
 room(tools/graft-extract ${Base} lib/io/read lib/io/write lib/extract)
 
 # What is told of a run.
-room(lib/report ${Base} lib/extract)
+room(lib/report ${Base} lib/io lib/io/read lib/io/inline lib/io/functions lib/infer/graph
+  lib/strategy lib/extract)
 
 # The program.
 room(lib/driver ${Base} lib/io lib/io/read lib/io/write lib/io/inline

@@ -12,9 +12,11 @@
 #include "lib/io/ModuleVerifier.h"
 #include "lib/io/read/GraphItem.h"
 #include "lib/io/read/InputFile.h"
+#include "lib/io/read/OtherFormats.h"
 #include "lib/io/read/Shards.h"
 #include "lib/io/read/Sniff.h"
 #include "lib/io/read/Text.h"
+#include "lib/support/Failure.h"
 #include "lib/support/ReadFile.h"
 #include "lib/support/Wire.h"
 
@@ -227,6 +229,9 @@ Error ModuleReader::openShards(const ShardName &Given) {
 /// Finds the kind of the file, and all shards.
 Expected<InputKind> ModuleReader::sniff() {
   StringRef Bytes = M.Buffers.front()->getBuffer();
+  if (Options.Kind == InputKind::Auto)
+    if (auto Other = otherFormat(Bytes))
+      return failure(*Other);
   std::optional<ShardName> Shard = ShardName::parse(M.FileName);
   M.Text =
       Options.Form == ReadOptions::Encoding::Text ||
@@ -235,6 +240,10 @@ Expected<InputKind> ModuleReader::sniff() {
   if (M.Text)
     return sniffText(Bytes, Options.Kind);
   Expected<InputKind> Kind = sniffBinary(Bytes, Options.Kind);
+  if (auto Other = Kind ? std::nullopt : otherName(M.FileName)) {
+    consumeError(Kind.takeError());
+    return failure(*Other);
+  }
   if (!Shard || (Kind && *Kind != InputKind::GraphDef))
     return Kind;
   // A shard without nodes does not show its kind.
@@ -280,7 +289,8 @@ Expected<std::unique_ptr<MemoryBuffer>> openInput(StringRef Path) {
     if (!sys::fs::exists(Inside))
       Inside += "txt";
     if (!sys::fs::exists(Inside)) {
-      std::string Message = "is a directory without saved_model.pb or .pbtxt";
+      std::string Message = otherFolder(File).value_or(
+          "is a directory without saved_model.pb or .pbtxt");
       sys::path::replace_extension(Inside, "cpb");
       if (sys::fs::exists(Inside))
         Message += "; graft does not read the chunked saved_model.cpb: "

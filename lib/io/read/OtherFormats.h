@@ -1,0 +1,33 @@
+//===- lib/io/read/OtherFormats.h - files that are no graphs ----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Users name the file that they have: a Keras archive, a checkpoint, a script.
+// graft recognizes these by their first bytes and says what to do.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_IO_READ_OTHERFORMATS_H
+#define GRAFT_LIB_IO_READ_OTHERFORMATS_H
+
+#include "llvm/ADT/StringRef.h"
+
+#include <optional>
+#include <string>
+
+namespace graft {
+
+/// Returns a message that names the format of \p Bytes and says what to do, if
+/// this is a well-known format that holds no graph for graft.
+std::optional<std::string> otherFormat(llvm::StringRef Bytes);
+
+/// Returns such a message for \p Path, a file that is no graph. The values of a
+/// checkpoint have no signature, so this goes by the name.
+std::optional<std::string> otherName(llvm::StringRef Path);
+
+/// Returns such a message for the folder \p Path, which has no saved_model.pb.
+std::optional<std::string> otherFolder(llvm::StringRef Path);
+
+} // namespace graft
+
+#endif // GRAFT_LIB_IO_READ_OTHERFORMATS_H
