@@ -11,12 +11,15 @@
 `rewrite` needs no TensorFlow; `load` and what gives messages (`Rewrite.graph_def`, `Rewrite.meta_graph`) do.
 """
 
+from graft._check import Check, check
 from graft._diagnostics import Diagnostic, GraftError, InputError, InternalError, UsageError
+from graft._keras import keras_step
 from graft._load import Loaded, load
 from graft._programs import program
 from graft._rewrite import Plan, PlanRow, Rewrite, rewrite, version
 
 __all__ = [
+    "Check",
     "Diagnostic",
     "GraftError",
     "InputError",
@@ -26,6 +29,8 @@ __all__ = [
     "PlanRow",
     "Rewrite",
     "UsageError",
+    "check",
+    "keras_step",
     "load",
     "program",
     "rewrite",

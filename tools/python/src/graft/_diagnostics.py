@@ -81,4 +81,7 @@ class InternalError(GraftError):
 def error_of(status: int, text: str, diagnostics: Sequence[Diagnostic], command: Sequence[str]) -> GraftError:
     """The exception for an exit status."""
     kind = {1: InputError, 2: UsageError}.get(status, InternalError)
+    errors = [str(each) for each in diagnostics if each.level == "error"]
+    if status == 1 and errors:
+        text = "\n".join(errors)
     return kind(text.strip() or f"graft-opt ended with status {status}", status, diagnostics, command)

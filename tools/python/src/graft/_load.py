@@ -39,6 +39,37 @@ class Loaded:
         return self.graph.get_tensor_by_name(name if ":" in name else name + ":0")
 
 
+NO_COLLECTIONS = (
+    "graft.load takes a MetaGraphDef; a GraphDef has neither collections nor a saver: import it with "
+    "tf.import_graph_def(graph_def, name='') in a session of your own"
+)
+
+
+def _read(path: str) -> Any:
+    """The MetaGraphDef in a file, binary or text."""
+    import tensorflow.compat.v1 as tf
+    from google.protobuf import text_format
+    from google.protobuf.message import DecodeError
+
+    if os.path.isdir(path) or os.path.basename(path).startswith("saved_model.pb"):
+        raise ValueError(
+            f"{path}: is a SavedModel; load the functions with tf.saved_model.load, or the graph with tf.compat.v1.saved_model.load"
+        )
+    meta = tf.MetaGraphDef()
+    with open(path, "rb") as file:
+        data = file.read()
+    try:
+        if path.endswith(".pbtxt"):
+            text_format.Parse(data.decode("utf-8"), meta)
+        else:
+            meta.ParseFromString(data)
+    except (DecodeError, text_format.ParseError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: is no MetaGraphDef ({str(error).splitlines()[0]}); " + NO_COLLECTIONS) from None
+    if not meta.graph_def.node:
+        raise ValueError(f"{path}: is no MetaGraphDef with a graph; " + NO_COLLECTIONS)
+    return meta
+
+
 def load(meta: Union[Rewrite, str, "os.PathLike[str]", Any], session: Optional[Any] = None, config: Optional[Any] = None) -> Loaded:
     """Imports a MetaGraphDef, as `rewrite` gives it, into a session.
 
@@ -61,10 +92,9 @@ def load(meta: Union[Rewrite, str, "os.PathLike[str]", Any], session: Optional[A
             raise ValueError(f"graft.load takes a MetaGraphDef, and this is a {meta.kind}")
         meta = meta.meta_graph
     elif isinstance(meta, (str, os.PathLike)):
-        path = os.fspath(meta)
-        meta = tf.MetaGraphDef()
-        with open(path, "rb") as file:
-            meta.ParseFromString(file.read())
+        meta = _read(os.fspath(meta))
+    elif type(meta).__name__ == "GraphDef":
+        raise ValueError(NO_COLLECTIONS)
     graph = session.graph if session is not None else tf.Graph()
     with graph.as_default():
         saver = tf.train.import_meta_graph(meta)

@@ -57,6 +57,27 @@ def _name(of: Any) -> str:
     return name[:-2] if name.endswith(":0") else name
 
 
+def _list(what: str, of: Any, kind: Any = str) -> List[Any]:
+    """`of` as a list; a single name is a list of one."""
+    if of is None:
+        return []
+    if isinstance(of, str) or hasattr(of, "name"):
+        return [of]
+    if isinstance(of, (int, float, bool)) or not isinstance(of, Iterable):
+        raise TypeError(f"{what} is a list of names, not {of!r}")
+    found = list(of)
+    for each in found:
+        if not isinstance(each, kind) and not hasattr(each, "name"):
+            raise TypeError(f"{what} is a list of names, but {each!r} is a {type(each).__name__}")
+    return found
+
+
+def _number(what: str, of: Any) -> Any:
+    if of is not None and (isinstance(of, bool) or not isinstance(of, int)):
+        raise TypeError(f"{what} is a number, not {of!r}")
+    return of
+
+
 def _how(name: str, how: How) -> str:
     if how is None:
         return name
@@ -122,6 +143,11 @@ class _Input:
                 model = train.export_meta_graph(graph=model, saver_def=_saver_def(model))
         name = getattr(getattr(model, "DESCRIPTOR", None), "name", "")
         self.kind = {"MetaGraphDef": "metagraph", "GraphDef": "graph"}.get(name, "")
+        if not self.kind and hasattr(model, "compiled_loss") or hasattr(model, "compute_loss"):
+            raise TypeError(
+                "graft.rewrite takes a graph, not a Keras model; write its training step with "
+                "graft.keras_step(model, folder), and rewrite this folder"
+            )
         if not self.kind:
             raise TypeError(f"graft.rewrite takes a path, a tf.Graph, a GraphDef or a MetaGraphDef, not {type(model).__name__}")
         self.message = type(model)
@@ -234,11 +260,11 @@ def rewrite(
     model: Any,
     *,
     replicas: Optional[int] = None,
-    devices: Optional[Sequence[str]] = None,
+    devices: Union[str, Sequence[str], None] = None,
     device_type: Optional[str] = None,
     strategy: Optional[Path] = None,
-    feeds: Union[Mapping[Any, How], Iterable[Any], None] = None,
-    fetches: Optional[Iterable[Any]] = None,
+    feeds: Union[Mapping[Any, How], Iterable[Any], str, None] = None,
+    fetches: Union[Iterable[Any], str, None] = None,
     strict: bool = False,
     output: Optional[Path] = None,
     **options: Any,
@@ -268,22 +294,22 @@ def rewrite(
       UsageError: An argument is at fault.
       InputError: The graph is, or with `strict` what is not proved. `diagnostics` says what and where.
       InternalError: graft is.
-      TypeError: `model` is nothing that is listed above.
+      TypeError: `model` or another argument has a type that is not listed above.
     """
     folder = _Folder()
     source = _Input(model, folder.name)
     if isinstance(feeds, Mapping):
         feed = [_how(_name(of), how) for of, how in feeds.items()]
     else:
-        feed = [_name(of) for of in feeds or ()]
+        feed = [_name(of) for of in _list("feeds", feeds)]
     flags = _flags(
         {
-            "replicas": replicas,
-            "devices": ",".join(devices) if devices is not None else None,
+            "replicas": _number("replicas", replicas),
+            "devices": ",".join(_list("devices", devices)) if devices is not None else None,
             "device_type": device_type,
             "strategy": strategy,
             "feed": feed,
-            "fetch": [_name(of) for of in fetches or ()],
+            "fetch": [_name(of) for of in _list("fetches", fetches)],
             **options,
         }
     )

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""graft.check finds the outputs that do not compute the step of the input, and graft.keras_step writes one for Keras."""
+
+import os
+import subprocess
+import sys
+
+import harness
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+
+SOURCES = os.path.join(harness.ROOT, "tools", "python", "src")
+sys.path.insert(0, SOURCES)
+
+import graft
+
+
+@pytest.fixture(autouse=True)
+def programs(monkeypatch):
+    monkeypatch.setenv("GRAFT_OPT", harness.graft_opt())
+
+
+@pytest.fixture(scope="module")
+def step(tmp_path_factory):
+    """The paths of a step and of the same step for two replicas."""
+    folder = tmp_path_factory.mktemp("check")
+    one, two = str(folder / "one.meta"), str(folder / "two.meta")
+    with tf1.Graph().as_default():
+        tf1.set_random_seed(1)
+        x = tf1.placeholder(tf1.float32, [None, 4], "x")
+        y = tf1.placeholder(tf1.float32, [None, 1], "y")
+        w = tf1.get_variable("w", [4, 3], use_resource=False)
+        v = tf1.get_variable("v", [3, 1], use_resource=False)
+        hidden = tf1.tanh(tf1.matmul(x, w), "hidden")
+        loss = tf1.reduce_mean(tf1.square(tf1.matmul(hidden, v) - y), name="loss")
+        tf1.train.MomentumOptimizer(0.1, 0.9).minimize(loss, tf1.train.get_or_create_global_step(), name="train")
+        tf1.train.export_meta_graph(one, saver_def=tf1.train.Saver().saver_def)
+    os.environ["GRAFT_OPT"] = harness.graft_opt()
+    graft.rewrite(one, replicas=2, device_type="CPU", strict=True, output=two)
+    return one, two
+
+
+def node(meta, name):
+    return next(each for each in meta.graph_def.node if each.name == name)
+
+
+def other_op(meta):
+    node(meta, "replica_1/hidden").op = "Sigmoid"
+
+
+def other_shard(meta):
+    for each in meta.graph_def.node:
+        for i, name in enumerate(each.input):
+            if name == "x/split:1":
+                each.input[i] = "x/split"
+
+
+def no_term(meta):
+    sums = [each for each in meta.graph_def.node if each.op == "AddN" and "gradients/" in each.name and each.attr["T"].type == 1]
+    sums[0].input[1] = sums[0].input[0]
+
+
+def no_mean(meta):
+    scales = [each for each in meta.graph_def.node if each.op == "Mul" and each.name.startswith("gradients/") and "reduce" in each.input[0]]
+    scales[0].op = "AddV2"
+
+
+def loss_of_one(meta):
+    merged = node(meta, "loss/merged")
+    merged.input[1] = merged.input[0]
+
+
+def rate(meta):
+    value = node(meta, "train/learning_rate").attr["value"].tensor
+    value.float_val[:] = [0.2]
+
+
+def momentum(meta):
+    node(meta, "train/momentum").attr["value"].tensor.float_val[:] = [0.5]
+
+
+def steps_of_two(meta):
+    node(meta, "train/value").attr["value"].tensor.int64_val[:] = [2]
+
+
+def other_operand(meta):
+    product = node(meta, "replica_1/MatMul_1")
+    product.attr["transpose_a"].b = True
+
+
+def other_variable(meta):
+    update = node(meta, "train/update_w/ApplyMomentum")
+    update.input[1] = update.input[0]
+
+
+def other_gradient(meta):
+    update = node(meta, "replica_1/train/update_v/ApplyMomentum")
+    update.input[3] = update.input[0]
+
+
+def negated(meta):
+    node(meta, "replica_1/sub").op = "AddV2"
+
+
+BROKEN = [other_op, other_shard, no_term, no_mean, loss_of_one, rate, momentum, steps_of_two, other_operand, other_variable, other_gradient, negated]
+
+
+def test_same(step):
+    one, two = step
+    found = graft.check(one, two)
+    assert found and found.same, found
+    assert {each.rows for each in found.steps} == {1, 2, 3, 4}
+    assert str(found).endswith("the same step")
+    assert set(found.variables) == {"w", "v", "w/Momentum", "v/Momentum", "global_step"}
+
+
+@pytest.mark.parametrize("breaks", BROKEN, ids=lambda f: f.__name__)
+def test_broken_outputs_are_found(step, breaks):
+    one, two = step
+    meta = tf1.MetaGraphDef()
+    with open(two, "rb") as file:
+        meta.ParseFromString(file.read())
+    breaks(meta)
+    found = graft.check(one, meta, steps=2)
+    assert not found, found
+    assert str(found).endswith("NOT the same step")
+
+
+def test_rows_that_do_not_run(step, tmp_path):
+    one, _ = step
+    even = graft.rewrite(one, replicas=2, device_type="CPU", even_batches=True)
+    found = graft.check(one, even, steps=1)
+    assert not found and any(each.error and each.rows == 3 for each in found.steps), found
+
+
+def test_given_feeds(step):
+    one, two = step
+    found = graft.check(one, two, feeds={"x": np.ones([5, 4]), "y:0": np.ones([5, 1])}, fetches="loss")
+    assert found and [each.rows for each in found.steps] == [None] * 3
+    with pytest.raises(ValueError, match="the graph has no feed 'z'; it has x, y"):
+        graft.check(one, two, feeds={"z": 1})
+
+
+def test_command(step, tmp_path):
+    one, two = step
+    environment = dict(os.environ, PYTHONPATH=SOURCES)
+    command = [sys.executable, "-m", "graft", "check", one]
+    done = subprocess.run([*command, two, "--steps=1"], env=environment, stdout=subprocess.PIPE, universal_newlines=True, check=True)
+    assert done.stdout.rstrip().endswith("the same step"), done.stdout
+    done = subprocess.run([*command, "missing"], env=environment, stderr=subprocess.PIPE, universal_newlines=True, check=False)
+    assert done.returncode == 2 and "No such file" in done.stderr, done.stderr
+
+
+KERAS = """
+import os, sys
+which, folder = sys.argv[1:]
+if which == "tf_keras":
+    os.environ["TF_USE_LEGACY_KERAS"] = "1"
+import numpy as np
+import tensorflow as tf
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+keras = __import__(which)
+import graft
+keras.utils.set_random_seed(1)
+layers = keras.layers
+model = keras.Sequential([layers.Input([8]), layers.Dense(6, activation="tanh"), layers.Dense(1, kernel_regularizer="l2")])
+try:
+    graft.keras_step(model, folder)
+except ValueError as error:
+    print(error)
+model.compile(keras.optimizers.SGD(0.1, momentum=0.9), "mse", metrics=["mae"])
+try:
+    graft.rewrite(model, replicas=2)
+except TypeError as error:
+    print(error)
+one = tf.saved_model.load(graft.keras_step(model, folder))
+two = graft.rewrite(folder, replicas=2, device_type="CPU", strict=True, output=folder + ".x2")
+two = tf.saved_model.load(two.path)
+random = np.random.RandomState(0)
+for rows in 8, 5, 1, 3:
+    x, y = (tf.constant(random.rand(rows, n), tf.float32) for n in (8, 1))
+    a, b = one.train(x, y), two.train(x, y)
+    assert set(a) == set(b) == {"loss", "mae"}, a
+    for key in a:
+        np.testing.assert_allclose(a[key], b[key], rtol=1e-5)
+    np.testing.assert_allclose(one.predict(x), two.predict(x), rtol=1e-5)
+model.fit(x, y, verbose=0)
+print("equal")
+"""
+
+
+@pytest.mark.parametrize("which", ["keras", "tf_keras"])
+def test_keras_step(which, tmp_path):
+    environment = dict(os.environ, PYTHONPATH=SOURCES, TF_CPP_MIN_LOG_LEVEL="3")
+    environment.pop("TF_USE_LEGACY_KERAS", None)
+    command = [sys.executable, "-c", KERAS, which, str(tmp_path / "step")]
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, check=False)
+    said = done.stdout.strip().splitlines()
+    assert done.returncode == 0, done.stderr
+    assert said == [
+        "the model is not compiled; call model.compile(optimizer, loss) first",
+        "graft.rewrite takes a graph, not a Keras model; write its training step with graft.keras_step(model, folder), and "
+        "rewrite this folder",
+        "equal",
+    ]
+
+
+def test_words(step, tmp_path):
+    """A single name is a list of one, and wrong types are named."""
+    one, two = step
+    made = graft.rewrite(one, replicas=2, device_type="CPU", feeds="x", fetches="loss")
+    assert made.kind == "metagraph"
+    assert graft.rewrite(one, devices="/device:CPU:0").path
+    for arguments, message in [
+        ({"replicas": "2"}, "replicas is a number, not '2'"),
+        ({"devices": 2}, "devices is a list of names, not 2"),
+        ({"replicas": 2, "fetches": [3]}, "fetches is a list of names, but 3 is a int"),
+        ({"replicas": 2, "feeds": 1.5}, "feeds is a list of names, not 1.5"),
+    ]:
+        with pytest.raises(TypeError, match=message.replace("[", r"\[")):
+            graft.rewrite(one, **arguments)
+    with pytest.raises(graft.InputError) as caught:
+        graft.rewrite(one, replicas=2, feeds={"z": "split"})
+    assert str(caught.value) == "error: --feed: the graph has no tensor 'z'; did you mean 'x'?"
+
+
+def test_load_says_what_to_use(step, tmp_path):
+    one, _ = step
+    with pytest.raises(ValueError, match="is a SavedModel; load the functions with tf.saved_model.load"):
+        graft.load(str(tmp_path))
+    meta = tf1.MetaGraphDef()
+    with open(one, "rb") as file:
+        meta.ParseFromString(file.read())
+    frozen = tmp_path / "frozen.pb"
+    frozen.write_bytes(meta.graph_def.SerializeToString())
+    for given in (str(frozen), meta.graph_def):
+        with pytest.raises(ValueError, match="a GraphDef has neither collections nor a saver"):
+            graft.load(given)
+    text = tmp_path / "one.pbtxt"
+    text.write_text(str(meta))
+    with graft.load(str(text)) as loaded:
+        assert set(loaded.feeds) == {"x", "y"}
+    assert tf.__version__
