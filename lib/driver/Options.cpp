@@ -340,13 +340,24 @@ Error chooseInstrumentation(Instrumentation &Show,
 }
 
 constexpr StringLiteral Overview =
-    "graft-opt: rewrites a TensorFlow training graph for many devices\n\n"
-    "  graft-opt model.meta -o model.x4.meta --replicas=4\n\n"
-    "Without an output and other options, graft-opt says what is in the file "
-    "and if it can be distributed.\n";
+    "graft-opt rewrites the training step of a TensorFlow graph for many "
+    "devices.\n"
+    "Without an output and other options, it says what is in the file and if "
+    "the step\ncan be distributed.\n";
+
+constexpr StringLiteral Examples =
+    "  graft-opt model.meta\n"
+    "  graft-opt model.meta -o model.x4.meta --replicas=4 --device-type=CPU\n"
+    "  graft-opt saved_model -o saved_model.x2 --replicas=2\n"
+    "  graft-opt model.meta --plan --replicas=4\n"
+    "  graft-opt model.meta -o ps.meta --replicas=2 --strategy=ps --strict\n";
+
+constexpr StringRef Common[] = {
+    "o",    "replicas", "device-type", "devices", "strategy",
+    "feed", "fetch",    "strict",      "remarks", "custom-ops"};
 
 std::array<const cl::OptionCategory *, 5> categories() {
-  return {&Files, &distributionCategory(), &Pipelines, &Checking, &Debugging};
+  return {&Files, &distributionCategory(), &Checking, &Pipelines, &Debugging};
 }
 
 } // namespace
@@ -368,6 +379,7 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
                                        const PassRegistry &Registry) {
   auto Ours = categories();
   cl::HideUnrelatedOptions(Ours);
+  printHelpIfAsked(Argc, Argv, {Overview, Inputs, Ours, {}}, Examples, Common);
   if (!cl::ParseCommandLineOptions(Argc, Argv, Overview, &errs()))
     std::exit(ExitUsage);
   if (Error E = checkRepeated(Ours))

@@ -10,6 +10,7 @@
 #include "lib/strategy/RecordFile.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FileSystem.h"
 
 using namespace llvm;
@@ -75,6 +76,21 @@ Error checkStrategyName(const std::string &Strategy) {
   // No name of a strategy has these characters: a file was meant.
   if (StringRef(Strategy).find_first_of("/.") != StringRef::npos)
     return usageError("--strategy: there is no file '" + Strategy + "'");
+  // The names of other programs, without a suffix "Strategy".
+  std::string Lower = StringRef(Strategy).lower();
+  StringRef Other(Lower);
+  Other.consume_back("strategy");
+  StringRef Ours = StringSwitch<StringRef>(Other)
+                       .Cases("mirrored", "horovod", "ddp", "all-reduce")
+                       .Cases("parameterserver", "parameter-server", "ps")
+                       .Case("multiworkermirrored",
+                             "all-reduce --mode=between-graph --cluster=FILE")
+                       .Case("centralstorage", "ps")
+                       .Case("tpu", "tpu")
+                       .Default("");
+  if (!Ours.empty())
+    return usageError("--strategy: graft has no strategy '" + Strategy +
+                      "'; the same in graft is --strategy=" + Ours);
   std::vector<std::string> Known = strategyNames();
   Known.emplace_back("the name of a strategy file");
   return checkWord("--strategy", Strategy, Known);

@@ -22,24 +22,25 @@ cl::OptionCategory Launching("Options");
 
 cl::opt<std::string> File(cl::Positional, cl::cat(Launching),
                           cl::desc("<cluster file> -- <command>..."));
-cl::opt<double> Grace("grace", cl::init(5), cl::value_desc("seconds"),
-                      cl::cat(Launching),
-                      cl::desc("From SIGTERM to SIGKILL. Default: 5"));
+cl::opt<double>
+    Grace("grace", cl::init(5), cl::value_desc("seconds"), cl::cat(Launching),
+          cl::desc("Seconds between SIGTERM and SIGKILL. Default: 5"));
 cl::opt<unsigned>
     PortBase("port-base", cl::value_desc("port"), cl::cat(Launching),
-             cl::desc("Addresses with port 0 get the ports from here on that "
-                      "are free, instead of any"));
+             cl::desc("Give addresses with port 0 the next free port from "
+                      "this one on, instead of any"));
 cl::list<std::string> Quiet("quiet", cl::CommaSeparated, cl::value_desc("job"),
                             cl::cat(Launching),
-                            cl::desc("Do not show what a job prints"));
-cl::list<std::string>
-    Restart("restart", cl::CommaSeparated, cl::value_desc("job[:N]"),
-            cl::cat(Launching),
-            cl::desc("Start each process of a job again when it fails, N times "
-                     "at most, or once"));
-cl::opt<double> Timeout("timeout", cl::value_desc("seconds"),
-                        cl::cat(Launching),
-                        cl::desc("End everything then, with exit status 124"));
+                            cl::desc("Hide the output of a job"));
+cl::list<std::string> Restart(
+    "restart", cl::CommaSeparated, cl::value_desc("job[:N]"),
+    cl::cat(Launching),
+    cl::desc("Restart each process of a job that fails, at most N times. "
+             "Default: 1"));
+cl::opt<double>
+    Timeout("timeout", cl::value_desc("seconds"), cl::cat(Launching),
+            cl::desc("End all processes after this time, with exit status "
+                     "124"));
 cl::opt<bool> OptionsJson("print-options-json", cl::Hidden, cl::cat(Launching),
                           cl::desc("Print all options as JSON and exit"));
 

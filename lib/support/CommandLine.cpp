@@ -102,6 +102,75 @@ void printOptionsJson(raw_ostream &OS, const ProgramHelp &Help) {
   });
 }
 
+/// Prints \p O and its help, in lines of at most 100 columns.
+static void printOption(raw_ostream &OS, const cl::Option &O) {
+  constexpr size_t Width = 100, Column = 24;
+  std::string Name = dashed(O);
+  if (!O.ValueStr.empty()) {
+    bool MayLack = O.getValueExpectedFlag() == cl::ValueOptional;
+    StringRef Between = O.ArgStr.size() == 1 ? " " : "=";
+    Name += (MayLack ? "[" : "") + Between.str() + "<" + O.ValueStr.str() +
+            ">" + (MayLack ? "]" : "");
+  }
+  OS << "  " << Name;
+  size_t At = Name.size() + 2;
+  if (At + 2 > Column) {
+    OS << '\n';
+    At = 0;
+  }
+  SmallVector<StringRef, 32> Words;
+  O.HelpStr.split(Words, ' ', -1, /*KeepEmpty=*/false);
+  bool IsFirst = true;
+  for (StringRef Word : Words) {
+    if (!IsFirst && At + 1 + Word.size() > Width) {
+      OS << '\n';
+      At = 0;
+      IsFirst = true;
+    }
+    if (IsFirst) {
+      OS.indent(static_cast<unsigned>(Column - At));
+      At = Column;
+    } else {
+      OS << ' ';
+      ++At;
+    }
+    OS << Word;
+    At += Word.size();
+    IsFirst = false;
+  }
+  OS << '\n';
+}
+
+void printHelpIfAsked(int Argc, char **Argv, const ProgramHelp &Help,
+                      StringRef Examples, ArrayRef<StringRef> Common) {
+  bool Asked = false, All = false;
+  for (int I = 1; I < Argc && StringRef(Argv[I]) != "--"; ++I) {
+    StringRef Word(Argv[I]);
+    Asked |= Word == "--help" || Word == "-help" || Word == "-h";
+    All |= Word == "--help-all" || Word == "-help-all";
+  }
+  if (!Asked && !All)
+    return;
+  raw_ostream &OS = outs();
+  OS << Help.Overview << "\nusage: " << sys::path::filename(Argv[0])
+     << " [options] " << Help.Positional.HelpStr << "\n\n"
+     << Examples;
+  if (All) {
+    for (const cl::OptionCategory *C : Help.Categories) {
+      OS << '\n' << C->getName() << ":\n\n";
+      for (const cl::Option *O : optionsOf(C))
+        if (O->getOptionHiddenFlag() == cl::NotHidden)
+          printOption(OS, *O);
+    }
+  } else {
+    OS << '\n';
+    for (StringRef Name : Common)
+      printOption(OS, *cl::getRegisteredOptions().lookup(Name));
+    OS << "\n--help-all lists all options.\n";
+  }
+  std::exit(ExitGood);
+}
+
 void parseProgram(int Argc, char **Argv, const ProgramHelp &Help) {
   cl::HideUnrelatedOptions(Help.Categories);
   // Positional arguments may be required: do not parse.

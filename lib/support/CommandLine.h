@@ -59,6 +59,12 @@ struct ProgramHelp {
   llvm::ArrayRef<std::pair<llvm::StringRef, llvm::StringRef>> Exits;
 };
 
+/// If \p Argv has --help or --help-all, prints the usage, \p Examples and the
+/// options \p Common, or all options by category, and exits.
+void printHelpIfAsked(int Argc, char **Argv, const ProgramHelp &Help,
+                      llvm::StringRef Examples,
+                      llvm::ArrayRef<llvm::StringRef> Common);
+
 /// Prints the help as JSON, from which docs/Cli.md, the manual pages and the
 /// shell completions are generated.
 void printOptionsJson(llvm::raw_ostream &OS, const ProgramHelp &Help);

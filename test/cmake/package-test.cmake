@@ -52,6 +52,19 @@ function(check Package PackageDir)
 
   run(Log "${CMAKE_COMMAND}" -S "${Source}" -B "${Tree}" -G "${GENERATOR}"
     "-Dgraft_DIR=${PackageDir}")
+  # An input that does not exist is an error at once, not in the build.
+  set(Lacking "${WORK}/${Package}-lacking")
+  file(WRITE "${Lacking}/CMakeLists.txt" "cmake_minimum_required(VERSION 3.20)
+project(lacking LANGUAGES NONE)
+find_package(graft REQUIRED)
+graft_add_graph(x2 INPUT no.meta OUTPUT x2.meta REPLICAS 2)
+")
+  execute_process(COMMAND "${CMAKE_COMMAND}" -S "${Lacking}"
+      -B "${Lacking}/build" -G "${GENERATOR}" "-Dgraft_DIR=${PackageDir}"
+    RESULT_VARIABLE Status OUTPUT_VARIABLE Out ERROR_VARIABLE Err)
+  if(Status EQUAL 0 OR NOT Err MATCHES "no.meta'[ \n]+does not exist")
+    message(FATAL_ERROR "${Package}: a missing INPUT is no error: ${Out}${Err}")
+  endif()
   build("${Tree}" 4 "${Package}, first build")
   build("${Tree}" 0 "${Package}, nothing changed")
   if(NOT EXISTS "${Tree}/graphs/model.x2/variables/variables.index")

@@ -37,6 +37,12 @@ function(graft_add_graph Target)
   cmake_path(ABSOLUTE_PATH Arg_INPUT
     BASE_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}" NORMALIZE
     OUTPUT_VARIABLE Input)
+  get_source_file_property(IsGenerated "${Input}" GENERATED)
+  if(NOT EXISTS "${Input}" AND NOT IsGenerated)
+    message(FATAL_ERROR "graft_add_graph(${Target}): INPUT '${Input}' does not "
+      "exist, and no command before this one makes it; correct the name, or "
+      "set the source file property GENERATED")
+  endif()
   cmake_path(ABSOLUTE_PATH Arg_OUTPUT
     BASE_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}" NORMALIZE
     OUTPUT_VARIABLE Output)

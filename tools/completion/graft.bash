@@ -55,8 +55,6 @@ _graft() {
   *graft-opt:--variable) words='' files= ;;
   *graft-opt:--worker) words='' files= ;;
   *graft-opt:--workers) words='' files= ;;
-  *graft-opt:--help-pass) words='' files= ;;
-  *graft-opt:--passes) words='' files= ;;
   *graft-opt:--against) words='' files=1 ;;
   *graft-opt:--custom-ops) words='' files= ;;
   *graft-opt:--explain) words='' files= ;;
@@ -64,6 +62,8 @@ _graft() {
   *graft-opt:--remarks) words='' files=1 ;;
   *graft-opt:--remarks-format) words='yaml opt-yaml json sarif text' files= ;;
   *graft-opt:--report) words='' files=1 ;;
+  *graft-opt:--help-pass) words='' files= ;;
+  *graft-opt:--passes) words='' files= ;;
   *graft-opt:--print-after) words='' files= ;;
   *graft-opt:--print-before) words='' files= ;;
   *graft-opt:--print-changed) words='diff quiet' files= ;;
@@ -94,7 +94,7 @@ _graft() {
   fi
   if [[ $current == -* ]]; then
     case $1 in
-    *graft-opt) words='-S --around= --capture= -d --emit= -f --force --function= --in-place --input-kind= --link -o --scope= --shard-size= --signatures-only --tags= --threads= --write-if-changed --async --batch= --batch-norm= --bucket-bytes= --check-copies --cluster= --collective-timeout= --compressor= --device-map= --device-type= --devices= --emit-strategy= --even-batches --fallback= --feed= --fetch= --grad= --group-size= --local-replication --max-shards= --min-shard-size= --min-spread= --mode= --plan --reduction= --replicas= --resources= --seed= --spec= --staleness= --strategy= --variable= --worker= --workers= --help-pass= --list-passes --passes= --print-pipeline-passes --against= --certify --custom-ops= --explain= --json --no-verify-output --progress= --quiet --remarks --remarks-format= --report= --strict --verify-output --pass-statistics --print-after= --print-after-all --print-before= --print-before-all --print-changed --split-input-file --time-passes --verify-diagnostics --verify-each --help --version' ;;
+    *graft-opt) words='-S --around= --capture= -d --emit= -f --force --function= --in-place --input-kind= --link -o --scope= --shard-size= --signatures-only --tags= --threads= --write-if-changed --async --batch= --batch-norm= --bucket-bytes= --check-copies --cluster= --collective-timeout= --compressor= --device-map= --device-type= --devices= --emit-strategy= --even-batches --fallback= --feed= --fetch= --grad= --group-size= --local-replication --max-shards= --min-shard-size= --min-spread= --mode= --plan --reduction= --replicas= --resources= --seed= --spec= --staleness= --strategy= --variable= --worker= --workers= --against= --certify --custom-ops= --explain= --json --no-verify-output --progress= --quiet --remarks --remarks-format= --report= --strict --verify-output --help-pass= --list-passes --passes= --print-pipeline-passes --pass-statistics --print-after= --print-after-all --print-before= --print-before-all --print-changed --split-input-file --time-passes --verify-diagnostics --verify-each --help --version' ;;
     *graft-launch) words='--grace= --port-base= --quiet= --restart= --timeout= --help --version' ;;
     *graft-diff) words='--format --names -q --color --help --version' ;;
     *graft-extract) words='-S --around= -f --fetches= --nodes= -o --help --version' ;;

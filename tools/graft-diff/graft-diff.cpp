@@ -24,14 +24,15 @@ static cl::OptionCategory Comparing("Options");
 static cl::list<std::string> Files(cl::Positional, cl::cat(Comparing),
                                    cl::desc("<graph file> <graph file>"));
 static cl::opt<bool> Names("names", cl::cat(Comparing),
-                           cl::desc("Names of inserted nodes count"));
-static cl::opt<bool> Brief("q", cl::cat(Comparing),
-                           cl::desc("Print nothing, the exit status says it"));
+                           cl::desc("Compare names of inserted nodes, too"));
+static cl::opt<bool>
+    Brief("q", cl::cat(Comparing),
+          cl::desc("Print nothing; the exit status is the answer"));
 static cl::alias BriefLong("quiet", cl::aliasopt(Brief), cl::desc("The same"));
 
 enum class Format : uint8_t { Text, Json };
 static cl::opt<Format>
-    As("format", cl::cat(Comparing), cl::desc("How it is said"),
+    As("format", cl::cat(Comparing), cl::desc("The format of the answer"),
        cl::values(clEnumValN(Format::Text, "text", "for people (default)"),
                   clEnumValN(Format::Json, "json", "for scripts")));
 

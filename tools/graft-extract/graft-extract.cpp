@@ -27,21 +27,22 @@ static cl::opt<std::string> Input(cl::Positional, cl::cat(Extracting),
                                   cl::desc("<graph file>"));
 static cl::opt<std::string> Output("o", cl::cat(Extracting), cl::init("-"),
                                    cl::value_desc("file"),
-                                   cl::desc("Output; text when it ends in "
+                                   cl::desc("The output; text if it ends in "
                                             ".pbtxt. Default: stdout"));
 static cl::list<std::string>
     Nodes("nodes", cl::CommaSeparated, cl::cat(Extracting),
           cl::value_desc("glob"),
-          cl::desc("These nodes; * is any text, / too, ? one character"));
+          cl::desc("The nodes that match; * is any text, also /, and ? is one "
+                   "character"));
 static cl::list<std::string>
     Around("around", cl::CommaSeparated, cl::cat(Extracting),
            cl::value_desc("node[:hops]"),
-           cl::desc("A node and what is at most so many edges from it. "
+           cl::desc("A node and its neighbors within this many edges. "
                     "Default: 1"));
 static cl::list<std::string>
     Fetches("fetches", cl::CommaSeparated, cl::cat(Extracting),
             cl::value_desc("node"),
-            cl::desc("Nodes and all that they are made of"));
+            cl::desc("Nodes and all nodes that they depend on"));
 static cl::opt<bool> AsText("S", cl::cat(Extracting), cl::desc("Write text"));
 static cl::opt<bool> Force("f", cl::cat(Extracting),
                            cl::desc("Write binary even to a terminal"));

@@ -38,40 +38,42 @@ static cl::opt<std::string> Input(cl::Positional, cl::cat(Reducing),
                                            "graft-opt>...]"));
 static cl::opt<std::string>
     Output("o", cl::cat(Reducing), cl::value_desc("file"),
-           cl::desc("Output; text when it ends in .pbtxt. Default: "
+           cl::desc("The output; text if it ends in .pbtxt. Default: "
                     "reduced.pbtxt"),
            cl::init("reduced.pbtxt"));
 static cl::opt<std::string> Test(
     "test", cl::cat(Reducing), cl::value_desc("program"),
-    cl::desc("Ends with status 0 for a graph that is of interest, which is "
-             "its argument"));
+    cl::desc("Keep a graph if this program, with the graph as its argument, "
+             "ends with status 0"));
 static cl::opt<std::string>
     Warns("warns", cl::cat(Reducing), cl::value_desc("id"),
-          cl::desc("What graft-opt warns of with this id is of interest"));
+          cl::desc("Keep a graph if graft-opt prints a warning with this id"));
 static cl::opt<bool>
     Fails("fails", cl::cat(Reducing),
-          cl::desc("What graft-opt refuses as it refuses the input is"));
+          cl::desc("Keep a graph if graft-opt refuses it for the same reason "
+                   "as the input"));
 static cl::opt<bool>
     Differs("differs", cl::cat(Reducing),
-            cl::desc("What TensorFlow computes something else of than of the "
-                     "output of graft-opt is; needs a Python with TensorFlow"));
-static cl::opt<std::string> Python("python", cl::cat(Reducing),
-                                   cl::value_desc("program"),
-                                   cl::init("python3"),
-                                   cl::desc("For --differs. Default: python3"));
+            cl::desc("Keep a graph if it and the output of graft-opt have "
+                     "different results; needs a Python with TensorFlow"));
+static cl::opt<std::string>
+    Python("python", cl::cat(Reducing), cl::value_desc("program"),
+           cl::init("python3"),
+           cl::desc("The Python of --differs. Default: python3"));
 static cl::opt<unsigned>
     Jobs("j", cl::cat(Reducing), cl::value_desc("N"),
-         cl::desc("Graphs that are tried at once. Default: one for each core"));
-static cl::opt<double> Timeout("timeout", cl::cat(Reducing),
-                               cl::value_desc("seconds"), cl::init(60),
-                               cl::desc("Of one trial. Default: 60"));
+         cl::desc("The number of graphs to try at once. Default: one for each "
+                  "core"));
+static cl::opt<double>
+    Timeout("timeout", cl::cat(Reducing), cl::value_desc("seconds"),
+            cl::init(60), cl::desc("Time limit of one trial. Default: 60"));
 static cl::opt<bool> Text("text", cl::cat(Reducing),
-                          cl::desc("The test is given text"));
+                          cl::desc("Give text files to the test"));
 
 static volatile std::sig_atomic_t Interrupted = 0;
 
 constexpr StringLiteral Overview =
-    "graft-reduce: makes the smallest graph that is still of interest\n\n"
+    "graft-reduce finds a small part of a graph that has the same fault.\n\n"
     "  graft-reduce model.meta --fails -- --replicas=2\n"
     "  graft-reduce model.meta --test=./is-interesting.sh\n";
 

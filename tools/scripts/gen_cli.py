@@ -33,7 +33,7 @@ SYNOPSIS = {
 # Values that are names of files, by what an option calls its value.
 FILES = {"file", "name|file"}
 EVERY = [
-    {"name": "--help", "help": "Print the options and exit"},
+    {"name": "--help", "help": "Print the options and exit; --help-all of graft-opt prints all of them"},
     {"name": "--version", "help": "Print the version and exit"},
 ]
 

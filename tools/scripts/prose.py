@@ -4,6 +4,7 @@
 
     prose.py [FILE...]   of FILE, or of all sources and pages
     prose.py --titles    the titles of the commits since the style page exists
+    prose.py --title F   the first line of the file F, a commit message
 
 Prints a line for each finding. The exit status is 1 if there is one.
 """
@@ -109,7 +110,11 @@ def titles():
         ["git", "log", "--format=%h %s", f"--since={SINCE}"], cwd=ROOT, capture_output=True, text=True, check=True
     )
     for line in log.stdout.splitlines():
-        commit, title = line.split(" ", 1)
+        yield from title_faults(*line.split(" ", 1))
+
+
+def title_faults(commit, title):
+    if title:
         if len(title) > LONGEST_TITLE:
             yield f"{commit}: the title has {len(title)} characters, more than {LONGEST_TITLE}: {title}"
         if RELATIVE.match(title) or NO_COMMAND.match(title) or not title[0].isupper() or title.endswith("."):
@@ -119,11 +124,15 @@ def titles():
 def main():
     parser = argparse.ArgumentParser(description="Checks prose by docs/Style.md.")
     parser.add_argument("--titles", action="store_true")
+    parser.add_argument("--title", metavar="FILE", help="the message of a commit, as git has it for the hook commit-msg")
     parser.add_argument("files", nargs="*")
     options = parser.parse_args()
     findings = list(titles()) if options.titles else []
     files = options.files
-    if not files and not options.titles:
+    if options.title:
+        with open(options.title, encoding="utf-8") as message:
+            findings += title_faults("this commit", message.readline().strip())
+    elif not files and not options.titles:
         files = sources()
     for name in files:
         with open(os.path.join(ROOT, name) if not os.path.isabs(name) else name, encoding="utf-8") as file:
