@@ -163,12 +163,14 @@ ToolOptions FunctionRuns::optionsFor(const FunctionGraph &Graph) {
   Its.Remarks = O.Remarks;
   Its.KeepRemarks = O.KeepRemarks;
   Its.IsFunction = true;
+  Its.Inspect = O.Inspect;
   Its.Explain = O.Explain;
   StrategyOptions S = Strategy;
   S.MergesForward = false; // No user fetches a node of a body.
   S.Replicate.Handles = true;
   S.Fetches = Graph.Results;
   S.Fetches.push_back(Graph.Effects);
+  append_range(S.Fetches, Graph.Named);
   // A rule of --feed applies only to functions with an argument of this name.
   std::vector<std::string> Rules;
   for (auto [I, Rule] : enumerate(*Strategy.Replicate.Feed)) {
@@ -201,6 +203,7 @@ Error FunctionRuns::run(const SavedFunction &F) {
       graphOf(Def, Library, F.Captured, M.graph().otherField(VersionsField));
   if (!Graph)
     return Graph.takeError();
+  Graph->Named = F.Named;
   ToolOptions Its = optionsFor(*Graph);
   std::string Name = File + ": function '" + F.Shown + "'";
   Line.stage("function " + F.Shown);

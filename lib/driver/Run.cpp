@@ -704,6 +704,9 @@ void Run::saySuccess() const {
 bool Run::finish() {
   if (O.VerifyDiagnostics)
     return verifyDiagnostics(errs(), Source, File, Diags, Locate);
+  // The verdict has the messages.
+  if (O.Inspect)
+    return !Diags.hasErrors();
   bool ShowRemarks = O.Remarks && O.RemarksFile.empty();
   for (const Diagnostic &D :
        groupAlike(Diags, /*ShowAll=*/ShowRemarks || O.Strict))

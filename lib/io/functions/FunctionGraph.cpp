@@ -292,7 +292,8 @@ private:
   std::vector<const NodeDef *> Nodes;
 };
 
-/// Returns a flag for each node: true if a result or an effect needs the node.
+/// Returns a flag for each node: true if a result, an effect or a named tensor
+/// needs the node.
 std::vector<bool> BodyMaker::findNeeded() const {
   std::vector<bool> Needed(Nodes.size());
   std::vector<unsigned> Work;
@@ -306,6 +307,8 @@ std::vector<bool> BodyMaker::findNeeded() const {
   for (StringRef Result : Like.Results)
     Need(Result);
   Need(Like.Effects);
+  for (StringRef Tensor : Like.Named)
+    Need(Tensor);
   while (!Work.empty()) {
     const NodeDef &Node = *Nodes[Work.back()];
     Work.pop_back();

@@ -56,6 +56,8 @@ struct FunctionGraph {
   std::vector<std::string> Arguments; ///< The node of each argument.
   std::vector<std::string> Results;   ///< The node of each result.
   std::string Effects;                ///< A node that runs all effects.
+  /// Further tensors that the body must have, `add:0`.
+  std::vector<std::string> Named;
   /// The arguments that are tensors with the same value in each call.
   std::vector<std::string> Constants;
 };

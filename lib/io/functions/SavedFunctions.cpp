@@ -153,7 +153,7 @@ void Finder::addFunction(StringRef Name, const std::string &Path,
       IndexOf.try_emplace(Def->signature().name(), Found.Called.size());
   if (New)
     Found.Called.push_back(
-        {Def->signature().name(), {}, Shown, std::move(Captured)});
+        {Def->signature().name(), {}, Shown, std::move(Captured), {}});
   if (auto &Paths = Found.Called[It->second].Paths; !is_contained(Paths, Path))
     Paths.push_back(Path);
 }
@@ -198,6 +198,12 @@ void Finder::run() {
   for (const auto &[Body, Shown] : Inner)
     if (!IndexOf.contains(Body))
       Found.Inner.push_back(Shown);
+  for (const SavedObject &Object : Objects.nodes())
+    if (Object.has_captured_tensor())
+      if (auto It = IndexOf.find(Object.captured_tensor().concrete_function());
+          It != IndexOf.end())
+        Found.Called[It->second].Named.push_back(
+            Object.captured_tensor().name());
   sort(Found.Inner);
   Found.Inner.erase(llvm::unique(Found.Inner), Found.Inner.end());
 }

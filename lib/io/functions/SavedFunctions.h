@@ -31,6 +31,9 @@ struct SavedFunction {
   /// The first path, with the number of the trace if there are several.
   std::string Shown;
   Captures Captured;
+  /// Tensors of the body, `add:0`, that the loader looks up by name: custom
+  /// gradients of ops in the body read them.
+  std::vector<std::string> Named;
 };
 
 struct SavedFunctions {

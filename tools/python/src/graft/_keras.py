@@ -67,15 +67,18 @@ def keras_step(model: Any, folder: Union[str, "os.PathLike[str]"], labels: Any =
     module.train = tf.function(step, input_signature=specs)
     module.predict = tf.function(lambda x: model(x, training=False), input_signature=[x_spec])
     module.reset_metrics = tf.function(reset, input_signature=[])
-    # Keras makes the variables of metrics in the first step. TensorFlow must find them to save them.
+    # Keras makes the variables of metrics in the first step. TensorFlow must find them, and the seeds of Keras 3, to save them.
     module.train.get_concrete_function()
-    module.kept = _metric_variables(model)
+    module.kept = [*_values(model.variables), *_metric_variables(model)]
     folder = os.fspath(folder)
     tf.saved_model.save(module, folder)
     return folder
 
 
+def _values(variables: Any) -> Any:
+    """The variables as TensorFlow has them: in Keras 3, `value` is one."""
+    return [each if callable(each.value) else each.value for each in variables]
+
+
 def _metric_variables(model: Any) -> Any:
-    """The variables of the metrics, as TensorFlow has them: in Keras 3, `value` is one."""
-    found = [variable for metric in model.metrics for variable in metric.variables]
-    return [each if callable(each.value) else each.value for each in found]
+    return _values(variable for metric in model.metrics for variable in metric.variables)
