@@ -209,6 +209,91 @@ def test_keras_step(which, tmp_path):
     ]
 
 
+MODELS = """
+import os, shutil, sys
+which, folder = sys.argv[1:]
+if which == "tf_keras":
+    os.environ["TF_USE_LEGACY_KERAS"] = "1"
+import numpy as np
+import tensorflow as tf
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+keras = __import__(which)
+import graft
+L, O = keras.layers, keras.optimizers
+scaled = O.LossScaleOptimizer if which == "keras" else keras.mixed_precision.LossScaleOptimizer
+
+
+def attention():
+    x = keras.Input((6, 8))
+    h = L.LayerNormalization()(L.MultiHeadAttention(2, 4)(x, x) + x)
+    return x, L.Dense(1)(L.GlobalAveragePooling1D()(h)), "mse", O.Adam(0.01, clipnorm=0.1)
+
+
+def images():
+    x = keras.Input((8, 8, 3))
+    a = L.Conv2D(4, 3, padding="same", activation="gelu")(x)
+    b = L.UpSampling2D()(L.Conv2D(8, 3, padding="same")(L.MaxPooling2D()(a)))
+    return x, L.Conv2DTranspose(3, 3, padding="same", activation="sigmoid")(L.Concatenate()([a, b])), "binary_crossentropy", "sgd"
+
+
+def two_inputs():
+    a, b = keras.Input((4,)), keras.Input((3,))
+    h = L.Concatenate()([L.Dense(4, activation="selu")(a), L.Dense(4, activation="swish")(b)])
+    return [a, b], [L.Dense(1)(h), L.Dense(2)(h)], ["mse", "mae"], O.SGD(0.1, use_ema=True)
+
+
+def words():
+    text = L.TextVectorization(max_tokens=20, output_sequence_length=4)
+    text.adapt(["a b c", "b c d a"])
+    x = keras.Input((1,), dtype="string")
+    return x, L.Dense(1)(L.Flatten()(L.Embedding(20, 4)(text(x)))), "mse", scaled(O.SGD(0.1))
+
+
+def unrolled():
+    x = keras.Input((4, 5))
+    return x, L.Dense(1)(L.LSTM(6, unroll=True)(x)), "mse", O.Adam(O.schedules.CosineDecay(0.1, 10))
+
+
+random = np.random.RandomState(0)
+
+
+def draw(tensor, rows):
+    shape = [rows, *list(tensor.shape)[1:]]
+    if "str" in str(tensor.dtype):
+        return tf.constant(random.choice(["a b", "b c d", "zz"], shape))
+    return tf.constant(random.rand(*shape), tf.float32)
+
+
+for build in attention, images, two_inputs, words, unrolled:
+    keras.utils.set_random_seed(1)
+    x, y, loss, optimizer = build()
+    model = keras.Model(x, y)
+    model.compile(optimizer, loss)
+    one, two = folder + build.__name__, folder + build.__name__ + ".x2"
+    graft.keras_step(model, one)
+    made = graft.rewrite(one, replicas=2, device_type="CPU", output=two, function="train")
+    a, b = tf.saved_model.load(one), tf.saved_model.load(two)
+    for rows in 6, 5, 1, 2:
+        fed = [[draw(each, rows) for each in those] for those in (model.inputs, model.outputs)]
+        fed = [each[0] if len(each) == 1 else each for each in fed]
+        got, want = b.train(*fed)["loss"], a.train(*fed)["loss"]
+        np.testing.assert_allclose(got, want, rtol=2e-5, err_msg=f"{build.__name__}, {rows} rows")
+    print(build.__name__, *[each.id for each in made.warnings])
+"""
+
+
+@pytest.mark.parametrize("which", ["keras", "tf_keras"])
+def test_keras_models(which, tmp_path):
+    environment = dict(os.environ, PYTHONPATH=SOURCES, TF_CPP_MIN_LOG_LEVEL="3")
+    environment.pop("TF_USE_LEGACY_KERAS", None)
+    command = [sys.executable, "-c", MODELS, which, str(tmp_path) + "/"]
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, check=False)
+    assert done.returncode == 0, done.stderr
+    # The ragged words run once, on the whole batch.
+    assert done.stdout.split("\n")[:-1] == ["attention", "images", "two_inputs", "words spread", "unrolled"], done.stdout
+
+
 def test_words(step, tmp_path):
     """A single name is a list of one, and wrong types are named."""
     one, two = step

@@ -76,8 +76,11 @@ def keras_step(model: Any, folder: Union[str, "os.PathLike[str]"], labels: Any =
 
 
 def _values(variables: Any) -> Any:
-    """The variables as TensorFlow has them: in Keras 3, `value` is one."""
-    return [each if callable(each.value) else each.value for each in variables]
+    """The variables as TensorFlow has them: in Keras 3, `value` is one. A vocabulary is a table and no variable."""
+    import tensorflow as tf
+
+    found = [each if isinstance(each, tf.Variable) else getattr(each, "value", None) for each in variables]
+    return [each for each in found if isinstance(each, tf.Variable)]
 
 
 def _metric_variables(model: Any) -> Any:
