@@ -30,6 +30,7 @@ enum Role : uint8_t {
   Slice,    ///< Slices the entries of a replica's rows.
   Take,     ///< Takes a sum from an accumulator.
   Branch,   ///< Returns one of its inputs.
+  Leave,    ///< Returns a value of the last iteration of a loop.
 };
 
 Role roleOf(StringRef Op) {
@@ -42,6 +43,7 @@ Role roleOf(StringRef Op) {
       .Case(op::SparseSlice, Slice)
       .Case(op::AccumulatorTakeGradient, Take)
       .Cases(op::Merge, op::RefMerge, Branch)
+      .Cases(op::Exit, op::RefExit, Leave)
       .Default(Plain);
 }
 
@@ -61,6 +63,8 @@ RepeatedRows::RepeatedRows(const Graph &G, const ProgramFacts &Facts, bool Plan)
     return;
   }
   Loops = LoopInfo::find(G, Facts.Order);
+  if (Conditions::any(G))
+    When = std::make_unique<Conditions>(G, Facts.Order);
   // Loops and arrays may pass a state on against the order of nodes.
   constexpr unsigned MaxRounds = 16;
   for (unsigned Round = 0; Round < MaxRounds; ++Round) {
@@ -185,6 +189,93 @@ std::optional<int64_t> RepeatedRows::rowsOf(NodeId Merge, unsigned S,
   return Rows->C;
 }
 
+/// Returns the innermost loop in which the results of \p N are, or 0.
+uint32_t RepeatedRows::frameOf(NodeId N) const {
+  uint32_t Frame = Loops->frame(N);
+  return Roles[G.node(N).Op] == Leave && Frame != 0 ? Loops->around(Frame)
+                                                    : Frame;
+}
+
+/// Returns true if \p Extra has a value whenever \p Value has one, in the same
+/// iteration of the same loop.
+bool RepeatedRows::runsWith(Endpoint Extra, Endpoint Value) {
+  if (Loops && frameOf(Extra.Node) != frameOf(Value.Node))
+    return false;
+  if (!When)
+    return true;
+  // A copy, since the next call may move the sets.
+  SmallVector<uint32_t, 8> Those(When->choices(Extra));
+  ArrayRef<uint32_t> These = When->choices(Value);
+  return all_of(Those, [&](uint32_t C) { return is_contained(These, C); });
+}
+
+/// Returns the source in \p S whose rows are known whenever \p Value, an
+/// operand or the result of \p N, has a value.
+unsigned RepeatedRows::sourceFor(NodeId N, Endpoint Value, State S) {
+  for (unsigned I = 0; I < Sources.size(); ++I)
+    if (S & only(I) && runsWith({Sources[I].Node, 0}, Value))
+      return I;
+  refuse(N, "needs the number of rows of a tensor of another branch or loop");
+  return sourceIn(S);
+}
+
+void RepeatedRows::need(Need::KindTy Kind, NodeId N, int Index, State S,
+                        int Power) {
+  Endpoint Value =
+      Index < 0 ? Endpoint{N, 0} : G.input(N, static_cast<unsigned>(Index));
+  Needs.push_back({Kind, N, Index, sourceFor(N, Value, S), 0, Power});
+}
+
+/// Returns true if the rows of the split \p Split are known in the place where
+/// \p N, a Merge or an Exit, returns its value.
+bool RepeatedRows::isKnownBehind(NodeId Split, NodeId N) {
+  if (Loops) {
+    uint32_t Frame = frameOf(N);
+    while (Frame != frameOf(Split) && Frame != 0)
+      Frame = Loops->around(Frame);
+    if (Frame != frameOf(Split))
+      return false;
+  }
+  if (!When)
+    return true;
+  // A Merge has a value if one of its inputs has.
+  SmallVector<uint32_t, 8> Those(When->choices({Split, 0}));
+  return all_of(G.dataInputs(N), [&](Endpoint E) {
+    ArrayRef<uint32_t> These = When->choices(E);
+    return all_of(Those, [&](uint32_t C) { return is_contained(These, C); });
+  });
+}
+
+/// Returns the state of \p N, a Merge or an Exit. The rows of a tensor of one
+/// branch are not known behind the branch, so a number or a sum that follows
+/// them is times its share inside of it.
+RepeatedRows::State RepeatedRows::leave(NodeId N) {
+  bool IsSettled = true;
+  for (unsigned I = 0; I < G.node(N).NumData; ++I) {
+    Endpoint E = G.input(N, I);
+    State S = States[E.Node];
+    bool IsKnown = S == 0 || S & Each;
+    for (unsigned K = 0; K < Sources.size() && !IsKnown; ++K)
+      IsKnown = S & only(K) && isKnownBehind(Sources[K].Node, N);
+    IsSettled &= IsKnown;
+  }
+  if (IsSettled)
+    return join(N);
+  for (unsigned I = 0; I < G.node(N).NumData; ++I) {
+    Endpoint E = G.input(N, I);
+    State S = stateOf(N, E);
+    if (S == 0 || S & Each)
+      continue;
+    std::optional<int> Share = shareOf(E);
+    if (!Share || (*Share != 0 && !isFloating(G.outputType(E))))
+      return refuse(N, "returns rows or a number of a branch or a loop that "
+                       "splits a tensor of its own");
+    if (*Share != 0)
+      need(Need::Share, N, static_cast<int>(I), S, *Share);
+  }
+  return Each;
+}
+
 /// Returns the state of \p E, which \p N reads. Reports a sum that is not yet
 /// times n/N.
 RepeatedRows::State RepeatedRows::stateOf(NodeId N, Endpoint E) {
@@ -236,6 +327,9 @@ RepeatedRows::State RepeatedRows::visit(NodeId N) {
                          : sumOf(N, States[G.input(Put, 2).Node],
                                  Facts.Types.natural(G.input(Put, 2)));
   }
+  case Branch:
+  case Leave:
+    return leave(N);
   default:
     return join(N);
   }
@@ -283,11 +377,14 @@ RepeatedRows::State RepeatedRows::merge(NodeId N) {
   StringRef How = G.stringAttr(N, CombineAttr).value_or("");
   if (How == combine::Sum)
     return sumOf(N, S, Type);
+  if (G.node(N).NumData == 2 && !runsWith(G.input(N, 1), E))
+    return refuse(N, "keeps the rows of a tensor of another branch");
   if (How == combine::Concat && S != 0 && !(S & Each) &&
       (Plan || G.node(N).NumData != 2)) {
-    unsigned Source = sourceIn(S);
+    unsigned Source = sourceFor(N, {N, 0}, S);
     for (unsigned I = 0; I < Sources.size(); ++I)
-      if (S & only(I) && rowsOf(N, I, G.intAttr(N, "axis").value_or(0)))
+      if (S & only(I) && runsWith({Sources[I].Node, 0}, {N, 0}) &&
+          rowsOf(N, I, G.intAttr(N, "axis").value_or(0)))
         Source = I;
     Needs.push_back({Need::Keep, N, -1, Source});
   }
@@ -306,6 +403,8 @@ RepeatedRows::State RepeatedRows::scale(NodeId N) {
   }
   bool HasFactor = G.node(N).NumData == 2;
   if (HasFactor) {
+    if (!runsWith(G.input(N, 1), E))
+      return refuse(N, "scales by the rows of a tensor of another branch");
     auto Lookup = rowLookup(G, G.input(N, 1));
     auto Source = Lookup ? sourceAt(Lookup->Rest) : std::nullopt;
     if (!Source || !(S & only(*Source)) || S & Each)
@@ -473,8 +572,7 @@ RepeatedRows::State RepeatedRows::joinSets(NodeId N) {
     // The copies of the variable hold the terms of N replicas.
     if (UsesState && IsUpdate && I >= NumVars && !(S & Each) && Share) {
       if (*Share != 0)
-        Needs.push_back(
-            {Need::Share, N, static_cast<int>(I), sourceIn(S), 0, *Share});
+        need(Need::Share, N, static_cast<int>(I), S, *Share);
       S = Each;
     }
     AreMeans &= S & Each || Share == 0;
@@ -499,8 +597,7 @@ RepeatedRows::State RepeatedRows::joinSets(NodeId N) {
         Endpoint E = G.input(N, I);
         State S = States[E.Node];
         if (S != 0 && !(S & Each) && shareOf(E).value_or(0) != 0)
-          Needs.push_back({Need::Share, N, static_cast<int>(I), sourceIn(S), 0,
-                           *shareOf(E)});
+          need(Need::Share, N, static_cast<int>(I), S, *shareOf(E));
       }
       Result = Each;
     } else if (!AreTerms && !meet(N, Sets)) {

@@ -29,6 +29,7 @@
 #define GRAFT_LIB_INFER_FACTS_REPEATEDROWS_H
 
 #include "lib/infer/facts/ProgramFacts.h"
+#include "lib/infer/graph/Conditions.h"
 #include "lib/infer/graph/Loops.h"
 #include "lib/program/forms/RowRepeat.h"
 
@@ -122,9 +123,12 @@ private:
   NodeId placeBefore(NodeId N) const;
   State stateOf(NodeId N, Endpoint E);
   unsigned sourceIn(State S) const;
-  void need(Need::KindTy Kind, NodeId N, int Index, State S) {
-    Needs.push_back({Kind, N, Index, sourceIn(S)});
-  }
+  uint32_t frameOf(NodeId N) const;
+  bool runsWith(Endpoint Extra, Endpoint Value);
+  unsigned sourceFor(NodeId N, Endpoint Value, State S);
+  void need(Need::KindTy Kind, NodeId N, int Index, State S, int Power = 1);
+  bool isKnownBehind(NodeId Split, NodeId N);
+  State leave(NodeId N);
   State refuse(NodeId N, const llvm::Twine &Why) {
     Obstacles.push_back({N, Why.str()});
     return 0;
@@ -141,6 +145,7 @@ private:
   std::vector<uint8_t> Roles; ///< By op.
   llvm::DenseMap<NodeId, unsigned> SourceOf;
   std::unique_ptr<LoopInfo> Loops;
+  std::unique_ptr<Conditions> When;
   llvm::DenseMap<NodeId, State> Held; ///< By array or stack.
 };
 
