@@ -205,6 +205,8 @@ bool RepeatedRows::runsWith(Endpoint Extra, Endpoint Value) {
     return true;
   // A copy, since the next call may move the sets.
   SmallVector<uint32_t, 8> Those(When->choices(Extra));
+  if (Those.empty())
+    return true;
   ArrayRef<uint32_t> These = When->choices(Value);
   return all_of(Those, [&](uint32_t C) { return is_contained(These, C); });
 }
@@ -240,6 +242,8 @@ bool RepeatedRows::isKnownBehind(NodeId Split, NodeId N) {
     return true;
   // A Merge has a value if one of its inputs has.
   SmallVector<uint32_t, 8> Those(When->choices({Split, 0}));
+  if (Those.empty())
+    return true;
   return all_of(G.dataInputs(N), [&](Endpoint E) {
     ArrayRef<uint32_t> These = When->choices(E);
     return all_of(Those, [&](uint32_t C) { return is_contained(These, C); });
@@ -250,16 +254,16 @@ bool RepeatedRows::isKnownBehind(NodeId Split, NodeId N) {
 /// branch are not known behind the branch, so a number or a sum that follows
 /// them is times its share inside of it.
 RepeatedRows::State RepeatedRows::leave(NodeId N) {
-  bool IsSettled = true;
-  for (unsigned I = 0; I < G.node(N).NumData; ++I) {
-    Endpoint E = G.input(N, I);
-    State S = States[E.Node];
-    bool IsKnown = S == 0 || S & Each;
-    for (unsigned K = 0; K < Sources.size() && !IsKnown; ++K)
-      IsKnown = S & only(K) && isKnownBehind(Sources[K].Node, N);
-    IsSettled &= IsKnown;
-  }
-  if (IsSettled)
+  State All = 0, Known = Each;
+  for (Endpoint E : G.dataInputs(N))
+    All |= States[E.Node];
+  for (unsigned K = 0; K < Sources.size(); ++K)
+    if (All & only(K) && isKnownBehind(Sources[K].Node, N))
+      Known |= only(K);
+  if (all_of(G.dataInputs(N), [&](Endpoint E) {
+        State S = States[E.Node];
+        return S == 0 || S & Known;
+      }))
     return join(N);
   for (unsigned I = 0; I < G.node(N).NumData; ++I) {
     Endpoint E = G.input(N, I);
