@@ -535,15 +535,15 @@ bool Replicate::localizeConstants(const DimAnalysis &Dims,
 
 /// Drops `_output_shapes` that contradict the split graph: TensorFlow checks
 /// them at import. With a static batch these are shapes of per-replica nodes.
-/// If each replica reads its own batch, they are shapes of unreplicated nodes,
-/// which have the rows of all replicas.
+/// If each replica reads its own batch, an unreplicated node has the rows of
+/// all replicas, and a later pass may make any node unreplicated.
 void Replicate::dropStaleShapes() {
   for (NodeId N = 0; StaticBatch && N < G->size(); ++N)
     if (G->isLive(N) && G->isPerReplica(N))
       G->removeAttr(N, "_output_shapes");
   BitVector Seen(G->size());
   walkUsers(*G, {Reads.begin(), Reads.end()}, Along::Data, Seen, [&](NodeId N) {
-    if (!G->isPerReplica(N))
+    if (!is_contained(Reads, N))
       G->removeAttr(N, "_output_shapes");
     return true;
   });
