@@ -188,6 +188,8 @@ for rows in 8, 5, 1, 3:
     for key in a:
         np.testing.assert_allclose(a[key], b[key], rtol=1e-5)
     np.testing.assert_allclose(one.predict(x), two.predict(x), rtol=1e-5)
+found = graft.check(folder, folder + ".x2", steps=1)
+assert found and {step.rows for step in found.steps} == {None, 1, 2, 3, 4}, found
 model.fit(x, y, verbose=0)
 print("equal")
 """

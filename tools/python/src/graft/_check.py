@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from graft._load import CPU, Loaded, load
+from graft._rewrite import Rewrite
 
 # A name of a copy of a variable, and the name of the variable.
 COPY = re.compile(r"/replica_\d+$")
@@ -205,6 +206,78 @@ def _scalars(one: Any, two: Any, fetches: Optional[Sequence[str]]) -> List[str]:
     return [name for name in found if not name.startswith("gradients")][:8]
 
 
+def _counts(replicas: int) -> List[int]:
+    """The numbers of rows to try: also those that the replicas do not divide."""
+    return sorted({rows for rows in (1, replicas - 1, replicas, replicas + 1, 2 * replicas) if rows > 0})
+
+
+def _check_functions(one: str, two: str, feeds: Mapping[str, Any], steps: int, fetches: Optional[Sequence[str]], result: Check) -> Check:
+    """Calls the functions that both SavedModels have, with equal arguments. `fetches` names functions."""
+    import numpy as np
+    import tensorflow as tf
+
+    with open(os.path.join(two, "saved_model.pb"), "rb") as file:
+        replicas = max([int(found) + 1 for found in re.findall(rb"/device:CPU:(\d+)", file.read())], default=1)
+    try:
+        cpu = tf.config.list_physical_devices("CPU")[0]
+        tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * replicas)
+    except RuntimeError:  # TensorFlow has its devices already, and runs all on those that it has.
+        pass
+    first, second = tf.saved_model.load(one), tf.saved_model.load(two)
+    names = [name for name, value in sorted(vars(first).items()) if hasattr(value, "concrete_functions") and hasattr(second, name)]
+    if fetches is not None:
+        names = [name for name in names if name in fetches]
+    for name in names:
+        ours, theirs = (getattr(each, name) for each in (first, second))
+        if not ours.concrete_functions:
+            continue
+        body, other = ours.concrete_functions[0], theirs.concrete_functions[0]
+        arguments, named = body.structured_input_signature
+        specs = tf.nest.flatten((arguments, named))
+        # An argument that is no tensor has one value in each trace.
+        tensors = [spec for spec in specs if isinstance(spec, tf.TensorSpec)]
+        if any(isinstance(spec, tf.TypeSpec) and spec not in tensors for spec in specs):
+            result.skipped.append(f"function '{name}' is not called: an argument is neither a tensor nor a constant")
+            continue
+        open_rows = any(spec.shape.rank and spec.shape[0] is None and spec.name not in feeds for spec in tensors)
+        for rows in _counts(replicas) if open_rows else [None]:
+            for number in range(1, steps + 1):
+                drawn = []
+                for spec in specs:
+                    if spec not in tensors:
+                        drawn.append(spec)
+                        continue
+                    value = feeds[spec.name] if spec.name in feeds else _draw(str(spec.name), spec, rows or 1, number)
+                    drawn.append(tf.constant(value, spec.dtype))
+                values = tf.nest.pack_sequence_as((arguments, named), drawn)
+                step = Step(rows, number, {})
+                try:
+                    mine = tf.nest.flatten(ours(*values[0], **values[1]))
+                except tf.errors.OpError as error:
+                    result.skipped.append(f"{rows} rows: function '{name}' of the first does not run: {str(error)[:160]}")
+                    break
+                result.steps.append(step)
+                try:
+                    others = tf.nest.flatten(theirs(*values[0], **values[1]))
+                except tf.errors.OpError as error:
+                    step.error = str(error).strip().splitlines()[0][:160]
+                    return result
+                for index, (x, y) in enumerate(zip(mine, others)):
+                    if not hasattr(x, "dtype"):
+                        continue
+                    if x.dtype.is_floating and x.shape.rank == 0:
+                        step.values[f"{name}:{index}"] = (float(x), float(y))
+                    key = f"result {index} of {name}"
+                    result.variables[key] = max(result.variables.get(key, 0.0), difference(np.asarray(x), np.asarray(y)))
+                for x, y in zip(body.graph.variables, other.graph.variables):
+                    by = difference(x.numpy(), y.numpy()) if x.shape == y.shape else float("inf")
+                    result.variables[x.name] = max(result.variables.get(x.name, 0.0), by)
+                    # Each step begins at equal variables, so rounding does not add up.
+                    if x.shape == y.shape:
+                        y.assign(x)
+    return result
+
+
 def check(
     one: Any,
     two: Any,
@@ -216,12 +289,13 @@ def check(
     """Runs the step of both graphs from equal variables in this process, and compares losses and variables.
 
     Args:
-      one: The input of graft: the path of a `.meta` file, or a MetaGraphDef.
-      two: The output, likewise, or a Rewrite.
+      one: The input of graft: the path of a `.meta` file or of the folder of a SavedModel, or a MetaGraphDef.
+      two: The output, likewise, or a Rewrite. Functions of SavedModels are called in this process.
       feeds: Values by the names of feeds. Feeds without a value are drawn, for 1, N-1, N, N+1 and 2N rows, N the number of
         replicas of `two`. If all feeds have values, the given rows are run.
       steps: The number of steps for each number of rows.
-      fetches: The names of tensors to compare. Default: the losses of the collection, or scalars that both graphs have.
+      fetches: The names of tensors to compare, or of functions to call. Default: the losses of the collection, or scalars that
+        both graphs have; all functions of the loaded object.
       tolerance: The largest difference that counts as equal, as a fraction of the largest element.
 
     Returns:
@@ -232,6 +306,10 @@ def check(
       ValueError: A graph has no train op in its collection.
     """
     result = Check(tolerance=tolerance)
+    folders = [each.path if isinstance(each, Rewrite) else each for each in (one, two)]
+    if all(isinstance(each, (str, os.PathLike)) and os.path.isdir(each) for each in folders):
+        chosen = [fetches] if isinstance(fetches, str) else fetches
+        return _check_functions(os.fspath(folders[0]), os.fspath(folders[1]), feeds or {}, steps, chosen, result)
     with load(one) as first, load(two) as second:
         for each in (first, second):
             if each.train_op is None:
@@ -245,25 +323,30 @@ def check(
         drawn = {
             name: tensor for name, tensor in first.feeds.items() if name not in given and tensor.op.type != "PlaceholderWithDefault"
         }
-        count = _replicas(second.graph)
-        counts = sorted({rows for rows in (1, count - 1, count, count + 1, 2 * count) if rows > 0}) if drawn else [None]
+        counts = _counts(_replicas(second.graph)) if drawn else [None]
         ours.start()
         theirs.start()
-        with tempfile.TemporaryDirectory() as folder:
-            if first.saver is not None and second.saver is not None:
-                with first.graph.as_default():
-                    saved = first.saver.save(first.session, os.path.join(folder, "model"), write_meta_graph=False)
-                with second.graph.as_default():
-                    second.saver.restore(second.session, saved)
-            else:
-                theirs.set(ours.state())
         for rows in counts:
             for number in range(1, steps + 1):
+                _copy_state(ours, theirs)
                 fed = dict(given)
                 fed.update({name: _draw(name, tensor, rows, number) for name, tensor in drawn.items()})
                 if not _step(result, ours, theirs, names, fed, rows, number):
                     break
     return result
+
+
+def _copy_state(ours: _Graph, theirs: _Graph) -> None:
+    """Gives the second graph the variables of the first. Each step begins at equal variables, so rounding does not add up."""
+    first, second = ours.loaded, theirs.loaded
+    if first.saver is None or second.saver is None:
+        theirs.set(ours.state())
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        with first.graph.as_default():
+            saved = first.saver.save(first.session, os.path.join(folder, "model"), write_meta_graph=False)
+        with second.graph.as_default():
+            second.saver.restore(second.session, saved)
 
 
 def _step(result: Check, ours: _Graph, theirs: _Graph, names: List[str], fed: Dict[str, Any], rows: Optional[int], number: int) -> bool:
@@ -287,7 +370,6 @@ def _step(result: Check, ours: _Graph, theirs: _Graph, names: List[str], fed: Di
         two = theirs.session.run([names, theirs.loaded.train_op], {f"{name}:0": value for name, value in fed.items()})[0]
     except errors.OpError as error:
         step.error = (error.message or str(error)).strip().splitlines()[0][:160]
-        theirs.set(ours.state())
         return False
     for name, x, y in zip(names, one, two):
         step.values[name.split(":")[0]] = (float(np.mean(x)), float(np.mean(y)))
