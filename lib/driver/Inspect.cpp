@@ -62,7 +62,8 @@ Verdict tryIt(const ToolOptions &O, std::unique_ptr<MemoryBuffer> Buffer) {
       IsOnce |= D.Facts.empty();
       for (const auto &[Node, Why] : D.Notes)
         if (V.Causes.size() < Most)
-          V.Causes.push_back(Node.empty() ? Why : "'" + Node + "' " + Why);
+          V.Causes.push_back(
+              Node.empty() ? Why : formatv("'{0}' {1}", Node, Why).str());
     }
     bool Tells = D.Level == Severity::Error || D.Level == Severity::Warning;
     if (!Tells || (Diags.hasErrors() && D.Level != Severity::Error))
@@ -85,10 +86,10 @@ std::string count(uint64_t N, const Twine &What) {
 }
 
 std::string countsText(const std::map<std::string, uint64_t> &Counts) {
-  std::vector<std::string> Parts;
+  std::string Text;
   for (const auto &[What, N] : Counts)
-    Parts.push_back(What + " (" + utostr(N) + ")");
-  return join(Parts, ", ");
+    Text += formatv("{0}{1} ({2})", Text.empty() ? "" : ", ", What, N);
+  return Text;
 }
 
 std::string listText(ArrayRef<std::string> Names) {
