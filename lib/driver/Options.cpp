@@ -279,18 +279,21 @@ Error chooseFormat(ToolOptions &O) {
   return chooseShardSize(O);
 }
 
-/// Returns true if the command line has no option but those of the reader.
-bool asksForVerdict() {
-  if (InspectJson)
-    return true;
-  const cl::Option *OfReader[] = {std::addressof<cl::Option>(Kind),
-                                  std::addressof<cl::Option>(Tags),
-                                  std::addressof<cl::Option>(CustomOps),
-                                  std::addressof<cl::Option>(ShowProgress)};
-  for (const auto &[Name, Option] : cl::getRegisteredOptions())
-    if (given(*Option) && !is_contained(OfReader, Option))
-      return false;
-  return true;
+std::array<const cl::OptionCategory *, 5> categories() {
+  return {&Files, &distributionCategory(), &Checking, &Pipelines, &Debugging};
+}
+
+/// Returns the first option of the command line that is neither one of the
+/// reader nor --json, or null. Without such an option, the task is a verdict.
+const cl::Option *otherTask() {
+  const cl::Option *OfReader[] = {
+      std::addressof<cl::Option>(InspectJson), std::addressof<cl::Option>(Kind),
+      std::addressof<cl::Option>(Tags), std::addressof<cl::Option>(CustomOps),
+      std::addressof<cl::Option>(ShowProgress)};
+  for (const cl::Option *O : optionsOf(categories()))
+    if (given(*O) && !is_contained(OfReader, O))
+      return O;
+  return nullptr;
 }
 
 /// Chooses the format of remarks by the flag, or else by the file name.
@@ -356,10 +359,6 @@ constexpr StringRef Common[] = {
     "o",    "replicas", "device-type", "devices", "strategy",
     "feed", "fetch",    "strict",      "remarks", "custom-ops"};
 
-std::array<const cl::OptionCategory *, 5> categories() {
-  return {&Files, &distributionCategory(), &Checking, &Pipelines, &Debugging};
-}
-
 } // namespace
 
 void printOptionsJson(raw_ostream &OS) {
@@ -401,7 +400,13 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
                       "': graft rewrites one input; give --certify to "
                       "check several files");
   }
-  O.Inspect = asksForVerdict();
+  const cl::Option *Task = otherTask();
+  O.Inspect = Task == nullptr;
+  if (InspectJson && Task)
+    return usageError("--json describes a file and writes nothing: give it "
+                      "without " +
+                      Twine(Task->ArgStr.size() == 1 ? "-" : "--") +
+                      Task->ArgStr);
   if (Inputs.empty() && sys::Process::StandardInIsUserInput())
     return usageError("give the name of a graph file, or - to read it from a "
                       "terminal; --help lists the options");
