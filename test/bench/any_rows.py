@@ -25,7 +25,7 @@ import models
 import numpy as np
 from models import Spec
 
-MODELS = {"CNN": "cnn_nobn", "MLP, Adam": "mlp_adam", "embedding": "embedding", "attention": "attention"}
+MODELS = {"CNN": "cnn_nobn", "MLP, Adam": "mlp_adam", "embedding": "embedding", "wide MLP": "wide_mlp"}
 REPLICAS, TIMES, WARM = 2, 16, 50
 BEGIN, END = "<!-- any_rows.py: begin -->", "<!-- any_rows.py: end -->"
 
@@ -59,7 +59,7 @@ def measure(graft, model, rounds):
 def main():
     parser = argparse.ArgumentParser(description="Steps of any number of rows against steps of even batches.")
     parser.add_argument("graft")
-    parser.add_argument("--rounds", type=int, default=400)
+    parser.add_argument("--rounds", type=int, default=300)
     parser.add_argument("--write", metavar="FILE", help="put the table into this page")
     options = parser.parse_args()
     lines = ["| model | any number of rows, ms | `--even-batches`, ms | ratio |", "|---|---|---|---|"]
