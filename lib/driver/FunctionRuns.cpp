@@ -242,18 +242,11 @@ Error FunctionRuns::run(const SavedFunction &F) {
 void FunctionRuns::say() {
   sort(Left);
   Left.erase(llvm::unique(Left), Left.end());
-  constexpr size_t Most = 8;
-  auto List = [&](ArrayRef<std::string> Names) {
-    std::string Text = join(Names.take_front(Most), ", ");
-    if (Names.size() > Most)
-      Text += formatv(" and {0} more", Names.size() - Most).str();
-    return Text.empty() ? "none" : Text;
-  };
-  std::string Message = "distributed functions: " + List(Spread) +
+  std::string Message = "distributed functions: " + listText(Spread) +
                         "; all replicas share their variables, as with "
                         "--strategy=ps";
   if (!Left.empty())
-    Message += "; unchanged functions, on one device: " + List(Left);
+    Message += "; unchanged functions, on one device: " + listText(Left);
   All.remark("functions", "", std::move(Message)).Shown = true;
 }
 

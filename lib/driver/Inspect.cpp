@@ -92,14 +92,6 @@ std::string countsText(const std::map<std::string, uint64_t> &Counts) {
   return Text;
 }
 
-std::string listText(ArrayRef<std::string> Names) {
-  constexpr size_t Most = 8;
-  std::string Text = join(Names.take_front(Most), ", ");
-  if (Names.size() > Most)
-    Text += formatv(" and {0} more", Names.size() - Most).str();
-  return Text;
-}
-
 /// Returns the name that the next command gives its output.
 std::string outputName(StringRef Path) {
   if (Path == "-")

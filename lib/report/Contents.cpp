@@ -52,7 +52,7 @@ public:
   Contents read();
 
 private:
-  bool namesCheckpoint(NodeId N) const;
+  DenseSet<NodeId> checkpointNames() const;
   void inputs();
   void variables();
   void countOp(StringRef Op);
@@ -65,34 +65,29 @@ private:
   StringSet<> Frames, Calls;
 };
 
-/// Returns true if \p N is the name of the file of a Saver.
-bool Reader::namesCheckpoint(NodeId N) const {
-  if (G.outputType(N, 0) != DT_STRING)
-    return false;
-  DenseSet<NodeId> Users;
-  walkUsers(G, {N}, Along::Data, Users);
-  return any_of(Users, [&](NodeId User) {
-    StringRef Op = G.opName(User);
-    return Op == op::SaveV2 || Op == op::Save || Op == op::RestoreV2 ||
-           Op == op::Restore;
-  });
+/// Returns the nodes from which Savers compute the names of their files.
+DenseSet<NodeId> Reader::checkpointNames() const {
+  std::vector<NodeId> Names;
+  for (NodeId N = 0; N < G.size(); ++N) {
+    StringRef Op = G.isLive(N) ? G.opName(N) : "";
+    if ((Op == op::SaveV2 || Op == op::Save || Op == op::RestoreV2 ||
+         Op == op::Restore) &&
+        G.node(N).NumData != 0)
+      Names.push_back(G.input(N, 0).Node);
+  }
+  DenseSet<NodeId> Found;
+  walkInputs(G, std::move(Names), Along::Data, Found);
+  return Found;
 }
 
 /// Lists the feeds that an op reads, and the elements of queues and iterators.
 void Reader::inputs() {
+  DenseSet<NodeId> Names = checkpointNames();
   for (NodeId N = 0; N < G.size(); ++N) {
-    if (!G.isLive(N) || !G.hasUses(N))
+    if (!G.isLive(N) || !G.hasUses(N) || Names.contains(N) ||
+        (!G.opName(N).starts_with(op::Placeholder) && !readsBatch(G, N)))
       continue;
-    StringRef Op = G.opName(N);
-    bool IsRead = isBatchRead(Op) || isElementOfOptional(G, N);
-    if ((!Op.starts_with(op::Placeholder) && !IsRead) || namesCheckpoint(N))
-      continue;
-    std::set<uint32_t> Ports;
-    G.forEachUse(N, [&](Use U) {
-      if (Endpoint E = G.input(U.User, U.Index); !E.isControl())
-        Ports.insert(E.Port);
-    });
-    for (uint32_t Port : Ports)
+    for (uint32_t Port : readOutputs(G, N))
       Found.Inputs.push_back({feedName(G, {N, Port}),
                               typeName(G.outputType(N, Port)),
                               shapeText(sourceShape(G, {N, Port}))});

@@ -153,7 +153,17 @@ def test_command(step, tmp_path):
     assert done.returncode == 2 and "No such file" in done.stderr, done.stderr
 
 
-KERAS = """
+def run_keras(script, which, folder):
+    """The lines that a script prints: in a process of its own, since TensorFlow chooses its Keras and its devices once."""
+    environment = dict(os.environ, PYTHONPATH=SOURCES, TF_CPP_MIN_LOG_LEVEL="3")
+    environment.pop("TF_USE_LEGACY_KERAS", None)
+    command = [sys.executable, "-c", BEGIN + script, which, folder]
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip().splitlines()
+
+
+BEGIN = """
 import os, sys
 which, folder = sys.argv[1:]
 if which == "tf_keras":
@@ -164,6 +174,9 @@ cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 keras = __import__(which)
 import graft
+"""
+
+KERAS = """
 keras.utils.set_random_seed(1)
 layers = keras.layers
 # The loader looks up the operand of swish, which has a custom gradient, by its name.
@@ -197,13 +210,7 @@ print("equal")
 
 @pytest.mark.parametrize("which", ["keras", "tf_keras"])
 def test_keras_step(which, tmp_path):
-    environment = dict(os.environ, PYTHONPATH=SOURCES, TF_CPP_MIN_LOG_LEVEL="3")
-    environment.pop("TF_USE_LEGACY_KERAS", None)
-    command = [sys.executable, "-c", KERAS, which, str(tmp_path / "step")]
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, check=False)
-    said = done.stdout.strip().splitlines()
-    assert done.returncode == 0, done.stderr
-    assert said == [
+    assert run_keras(KERAS, which, str(tmp_path / "step")) == [
         "the model is not compiled; call model.compile(optimizer, loss) first",
         "graft.rewrite takes a graph, not a Keras model; write its training step with graft.keras_step(model, folder), and "
         "rewrite this folder",
@@ -212,16 +219,6 @@ def test_keras_step(which, tmp_path):
 
 
 MODELS = """
-import os, shutil, sys
-which, folder = sys.argv[1:]
-if which == "tf_keras":
-    os.environ["TF_USE_LEGACY_KERAS"] = "1"
-import numpy as np
-import tensorflow as tf
-cpu = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-keras = __import__(which)
-import graft
 L, O = keras.layers, keras.optimizers
 scaled = O.LossScaleOptimizer if which == "keras" else keras.mixed_precision.LossScaleOptimizer
 
@@ -287,13 +284,9 @@ for build in attention, images, two_inputs, words, unrolled:
 
 @pytest.mark.parametrize("which", ["keras", "tf_keras"])
 def test_keras_models(which, tmp_path):
-    environment = dict(os.environ, PYTHONPATH=SOURCES, TF_CPP_MIN_LOG_LEVEL="3")
-    environment.pop("TF_USE_LEGACY_KERAS", None)
-    command = [sys.executable, "-c", MODELS, which, str(tmp_path) + "/"]
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, check=False)
-    assert done.returncode == 0, done.stderr
     # The ragged words run once, on the whole batch.
-    assert done.stdout.split("\n")[:-1] == ["attention", "images", "two_inputs", "words spread", "unrolled"], done.stdout
+    said = run_keras(MODELS, which, str(tmp_path) + "/")
+    assert said == ["attention", "images", "two_inputs", "words spread", "unrolled"]
 
 
 def test_words(step, tmp_path):

@@ -117,12 +117,7 @@ void Chooser::collect() {
       Feeds.push_back({{N, 0}, -1});
       continue;
     }
-    std::set<uint32_t> Ports;
-    G.forEachUse(N, [&](Use U) {
-      if (Endpoint E = G.input(U.User, U.Index); !E.isControl())
-        Ports.insert(E.Port);
-    });
-    for (uint32_t Port : Ports)
+    for (uint32_t Port : readOutputs(G, N))
       Feeds.push_back({{N, Port}, -1});
   }
 }

@@ -196,19 +196,23 @@ uint32_t RepeatedRows::frameOf(NodeId N) const {
                                                     : Frame;
 }
 
-/// Returns true if \p Extra has a value whenever \p Value has one, in the same
-/// iteration of the same loop.
-bool RepeatedRows::runsWith(Endpoint Extra, Endpoint Value) {
-  if (Loops && frameOf(Extra.Node) != frameOf(Value.Node))
-    return false;
-  if (!When)
-    return true;
+/// Returns true if \p Value has a value only under all choices of \p Extra.
+bool RepeatedRows::isUnder(Endpoint Value, Endpoint Extra) {
   // A copy, since the next call may move the sets.
-  SmallVector<uint32_t, 8> Those(When->choices(Extra));
+  SmallVector<uint32_t, 8> Those;
+  if (When)
+    append_range(Those, When->choices(Extra));
   if (Those.empty())
     return true;
   ArrayRef<uint32_t> These = When->choices(Value);
   return all_of(Those, [&](uint32_t C) { return is_contained(These, C); });
+}
+
+/// Returns true if \p Extra has a value whenever \p Value has one, in the same
+/// iteration of the same loop.
+bool RepeatedRows::runsWith(Endpoint Extra, Endpoint Value) {
+  return (!Loops || frameOf(Extra.Node) == frameOf(Value.Node)) &&
+         isUnder(Value, Extra);
 }
 
 /// Returns the source in \p S whose rows are known whenever \p Value, an
@@ -238,16 +242,9 @@ bool RepeatedRows::isKnownBehind(NodeId Split, NodeId N) {
     if (Frame != frameOf(Split))
       return false;
   }
-  if (!When)
-    return true;
   // A Merge has a value if one of its inputs has.
-  SmallVector<uint32_t, 8> Those(When->choices({Split, 0}));
-  if (Those.empty())
-    return true;
-  return all_of(G.dataInputs(N), [&](Endpoint E) {
-    ArrayRef<uint32_t> These = When->choices(E);
-    return all_of(Those, [&](uint32_t C) { return is_contained(These, C); });
-  });
+  return all_of(G.dataInputs(N),
+                [&](Endpoint E) { return isUnder(E, {Split, 0}); });
 }
 
 /// Returns the state of \p N, a Merge or an Exit. The rows of a tensor of one

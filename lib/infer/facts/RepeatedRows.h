@@ -124,6 +124,7 @@ private:
   State stateOf(NodeId N, Endpoint E);
   unsigned sourceIn(State S) const;
   uint32_t frameOf(NodeId N) const;
+  bool isUnder(Endpoint Value, Endpoint Extra);
   bool runsWith(Endpoint Extra, Endpoint Value);
   unsigned sourceFor(NodeId N, Endpoint Value, State S);
   void need(Need::KindTy Kind, NodeId N, int Index, State S, int Power = 1);

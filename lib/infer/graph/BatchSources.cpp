@@ -27,6 +27,19 @@ bool isElementOfOptional(const Graph &G, NodeId N) {
                 op::IteratorGetNextAsOptional);
 }
 
+bool readsBatch(const Graph &G, NodeId N) {
+  return isBatchRead(G.opName(N)) || isElementOfOptional(G, N);
+}
+
+std::set<uint32_t> readOutputs(const Graph &G, NodeId N) {
+  std::set<uint32_t> Ports;
+  G.forEachUse(N, [&](Use U) {
+    if (Endpoint E = G.input(U.User, U.Index); !E.isControl())
+      Ports.insert(E.Port);
+  });
+  return Ports;
+}
+
 std::optional<SmallVector<int64_t, 4>> ownBatchAxes(const Graph &G, NodeId N) {
   const Node &This = G.node(N);
   if (This.Count != Copies::PerReplica || !(This.Flags & NF_MayHaveGraft) ||
@@ -61,8 +74,7 @@ static std::optional<ShapeValue> declaredShape(const Graph &G, Endpoint E) {
   StringRef Op = G.opName(E.Node);
   if (Op.starts_with(op::Placeholder))
     return G.shapeAttr(E.Node, "shape");
-  if (!(isBatchRead(Op) || isElementOfOptional(G, E.Node)) ||
-      G.node(E.Node).NumData == 0)
+  if (!readsBatch(G, E.Node) || G.node(E.Node).NumData == 0)
     return std::nullopt;
   if (!Op.starts_with("Queue")) {
     auto Shapes = G.shapeListAttr(E.Node, "output_shapes");

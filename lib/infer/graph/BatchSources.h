@@ -10,6 +10,7 @@
 #include "lib/graph/Graph.h"
 
 #include <optional>
+#include <set>
 #include <string>
 
 namespace graft {
@@ -27,6 +28,13 @@ bool isBatchRead(llvm::StringRef Op);
 /// IteratorGetNextAsOptional reads. Other Optionals carry values from a branch
 /// to its gradient.
 bool isElementOfOptional(const Graph &G, NodeId N);
+
+/// Returns true if \p N reads elements from a queue or an iterator, also
+/// through an Optional.
+bool readsBatch(const Graph &G, NodeId N);
+
+/// Returns the outputs of \p N that nodes read, in order.
+std::set<uint32_t> readOutputs(const Graph &G, NodeId N);
 
 /// Returns the axes in BatchAttr if \p N has this attribute.
 std::optional<llvm::SmallVector<int64_t, 4>> ownBatchAxes(const Graph &G,

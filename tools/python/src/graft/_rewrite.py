@@ -143,7 +143,7 @@ class _Input:
                 model = train.export_meta_graph(graph=model, saver_def=_saver_def(model))
         name = getattr(getattr(model, "DESCRIPTOR", None), "name", "")
         self.kind = {"MetaGraphDef": "metagraph", "GraphDef": "graph"}.get(name, "")
-        if not self.kind and hasattr(model, "compiled_loss") or hasattr(model, "compute_loss"):
+        if not self.kind and hasattr(model, "compute_loss"):
             raise TypeError(
                 "graft.rewrite takes a graph, not a Keras model; write its training step with "
                 "graft.keras_step(model, folder), and rewrite this folder"
