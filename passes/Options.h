@@ -207,6 +207,12 @@ struct OrderReadsOptions : PassOptions {
   Option<Strings> Fetch{*this, "fetch", "Tensors that are fetched"};
 };
 
+struct JoinBatchesOptions : PassOptions {
+  Option<unsigned> Elements{*this, "elements",
+                            "Number of elements that a step takes", 2,
+                            /*Least=*/1};
+};
+
 enum class BatchSource : uint8_t { Global, PerReplica };
 constexpr llvm::StringLiteral wordsOf(BatchSource) {
   return "global|per-replica";

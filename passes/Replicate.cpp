@@ -21,7 +21,8 @@
 // constants, and data constants of that length are split.
 //
 // With batch=per-replica, every replica reads its own batch from the queue or
-// iterator, see lib/infer/batch/OwnBatch.h.
+// iterator, see lib/infer/batch/OwnBatch.h, unless join-batches made one batch
+// of several elements.
 //
 // The file is long because each refusal has its own message.
 //
@@ -592,6 +593,7 @@ PassResult Replicate::run(Module &M, DiagnosticEngine &D) {
     if (!Given)
       return PassResult::Failure;
     Reads = std::move(*Given);
+    Own = !Reads.empty();
   }
   std::vector<SparseFeed> InRows;
   if (!Own && Devices.size() > 1)

@@ -18,6 +18,7 @@
 #include "lib/infer/graph/LateUses.h"
 #include "lib/infer/graph/ReadOrder.h"
 #include "lib/io/inline/Inline.h"
+#include "lib/program/JoinedBatches.h"
 #include "lib/program/Program.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -35,6 +36,7 @@ static void normalise(Graph &G, ArrayRef<const Graph *> Outputs) {
     orderReads(G, findOpenReads(G));
     readAgain(G, findLateUses(G).Known);
   }
+  joinLike(G, *Outputs.front());
 }
 
 bool check(Module &Input, const Graph &Output, DiagnosticEngine &Diags,

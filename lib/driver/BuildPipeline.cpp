@@ -92,6 +92,16 @@ Pipeline buildPipeline(const StrategyOptions &O, bool OnGpus) {
   Reads.Fetch = O.Fetches;
   if (!IsTpu)
     P.add(createOrderReadsPass(Reads));
+  ReplicateOptions Replicate = replicateOptions(O, OnGpus);
+  // Each process reads its own elements.
+  if (*O.Replicate.Batch == BatchSource::PerReplica &&
+      O.To == Lowering::Replicas && !O.BetweenGraphs) {
+    JoinBatchesOptions Join;
+    Join.Elements = Replicate.Devices->empty()
+                        ? *Replicate.Replicas
+                        : static_cast<unsigned>(Replicate.Devices->size());
+    P.add(createJoinBatchesPass(Join));
+  }
   AssignStrategyOptions Assign = O.Assign;
   bool HasRecord = Assign.forAll() == Policy::None;
   if (HasRecord)
@@ -102,7 +112,7 @@ Pipeline buildPipeline(const StrategyOptions &O, bool OnGpus) {
   // Some builders and each strategy file may partition variables.
   if (HasRecord && (!O.Builder || O.Builder->Cuts))
     P.add(createPartitionVariablesPass());
-  P.add(createReplicatePass(replicateOptions(O, OnGpus)));
+  P.add(createReplicatePass(Replicate));
   P.add(createMirrorVariablesPass(O.Mirror));
   P.add(createShareVariablesPass(O.Share));
   // The plain strategies never ask for proxies.

@@ -91,8 +91,9 @@ void Chooser::collect() {
     const OpDef *Def = G.opDefOf(Op);
     Roles.push_back(Name.starts_with(op::Placeholder) ? Placeholder
                     : isBatchRead(Name)               ? Read
-                    : Name == op::OptionalGetValue    ? MayRead
-                    : fillsPipeline(Name)             ? Fills
+                    : Name == op::OptionalGetValue || Name == op::IdentityN
+                        ? MayRead
+                    : fillsPipeline(Name)                           ? Fills
                     : Def && Def->update().Kind != UpdateKind::None ? Updates
                                                                     : Other);
     AnyFills |= Roles.back() == Fills;
@@ -107,8 +108,8 @@ void Chooser::collect() {
   }
   for (NodeId N = 0; N < G.size(); ++N) {
     uint8_t Role = Roles[G.node(N).Op];
-    if (Role == MayRead && isElementOfOptional(G, N))
-      Role = Read;
+    if (Role == Read || Role == MayRead)
+      Role = readsBatch(G, N) ? Read : Other;
     if ((Role != Placeholder && Role != Read) || !G.isLive(N) || !G.hasUses(N))
       continue;
     if (AnyFills && Filling[N] && !Stepping[N])

@@ -23,6 +23,7 @@
 #include "lib/infer/graph/Topology.h"
 #include "lib/infer/sizes/Dims.h"
 #include "lib/ops/Ops.h"
+#include "lib/program/JoinedBatches.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -60,7 +61,9 @@ giveOwnBatches(Graph &G, std::vector<Feed> &Feeds, DiagnosticEngine &Diags) {
       Diags.unproved("batch", feedName(G, F.At),
                      "is not known to have the same shape on every replica");
   }
-  if (Axes.empty()) {
+  if (Axes.empty() && none_of(Feeds, [&](const Feed &F) {
+        return isJoinedBatch(G, F.At.Node);
+      })) {
     Diags.error("",
                 "--batch=per-replica: the step reads no batch from a queue or "
                 "an iterator; use --batch=global for a batch that is fed");

@@ -11,6 +11,7 @@
 
 #include "lib/graph/Walk.h"
 #include "lib/ops/Ops.h"
+#include "lib/program/JoinedBatches.h"
 
 using namespace llvm;
 
@@ -28,7 +29,21 @@ bool isElementOfOptional(const Graph &G, NodeId N) {
 }
 
 bool readsBatch(const Graph &G, NodeId N) {
+  if (G.node(N).Flags & NF_MayHaveGraft && G.hasAttr(N, JoinedAttr))
+    return isJoinedBatch(G, N);
   return isBatchRead(G.opName(N)) || isElementOfOptional(G, N);
+}
+
+std::vector<NodeId> findJoinableReads(const Graph &G) {
+  std::vector<NodeId> Reads;
+  for (NodeId N = 0; N < G.size(); ++N) {
+    if (!G.isLive(N) || !readsBatch(G, N) || !G.hasUses(N))
+      continue;
+    if (!isJoinable(G, N))
+      return {};
+    Reads.push_back(N);
+  }
+  return Reads;
 }
 
 std::set<uint32_t> readOutputs(const Graph &G, NodeId N) {
@@ -71,10 +86,16 @@ static std::optional<ShapeValue> componentShape(const Graph &G, Endpoint E) {
 
 /// Returns the shape that the op of \p E declares.
 static std::optional<ShapeValue> declaredShape(const Graph &G, Endpoint E) {
+  // Each joined element has an open number of rows, and so has their batch.
+  if (isJoinedBatch(G, E.Node))
+    if (Endpoint Rows = G.input(E.Node, E.Port);
+        G.isOp(Rows.Node, op::ConcatV2))
+      E = G.input(Rows.Node, 0);
   StringRef Op = G.opName(E.Node);
   if (Op.starts_with(op::Placeholder))
     return G.shapeAttr(E.Node, "shape");
-  if (!readsBatch(G, E.Node) || G.node(E.Node).NumData == 0)
+  if ((!readsBatch(G, E.Node) && !isBatchRead(Op)) ||
+      G.node(E.Node).NumData == 0)
     return std::nullopt;
   if (!Op.starts_with("Queue")) {
     auto Shapes = G.shapeListAttr(E.Node, "output_shapes");

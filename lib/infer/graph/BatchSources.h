@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace graft {
 
@@ -29,9 +30,15 @@ bool isBatchRead(llvm::StringRef Op);
 /// to its gradient.
 bool isElementOfOptional(const Graph &G, NodeId N);
 
-/// Returns true if \p N reads elements from a queue or an iterator, also
-/// through an Optional.
+/// Returns true if the step reads a batch at \p N: elements of a queue or an
+/// iterator, also through an Optional, or several of them as one batch.
 bool readsBatch(const Graph &G, NodeId N);
+
+/// Returns the reads of iterators in \p G, if the elements of all reads can be
+/// joined (lib/program/JoinedBatches.h). Returns nothing if the graph has
+/// another read of a queue or an iterator, since elements of both may belong
+/// together.
+std::vector<NodeId> findJoinableReads(const Graph &G);
 
 /// Returns the outputs of \p N that nodes read, in order.
 std::set<uint32_t> readOutputs(const Graph &G, NodeId N);

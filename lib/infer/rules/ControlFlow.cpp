@@ -13,6 +13,7 @@
 #include "lib/graph/Walk.h"
 #include "lib/infer/graph/BatchSources.h"
 #include "lib/infer/graph/Topology.h"
+#include "lib/program/JoinedBatches.h"
 
 using namespace llvm;
 
@@ -108,6 +109,9 @@ static void merge(SizeContext &C) {
 static void optional(SizeContext &C) {
   if (isElementOfOptional(C.G, C.N))
     return source(C);
+  // Stands for an element that a joined batch lacks, which has no rows.
+  if (C.G.hasAttr(C.N, JoinedAttr))
+    return;
   // The tracked shape of an Optional, as that of a handle, is the shape of its
   // value.
   if (C.numData() == 1 && C.numOutputs() == 1) {

@@ -9,6 +9,7 @@
 
 #include "lib/infer/rules/Rules.h"
 #include "lib/ops/ProgramOps.h"
+#include "lib/program/JoinedBatches.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
@@ -64,6 +65,8 @@ static void accumulate(SizeContext &C) {
 }
 
 static void perInput(SizeContext &C) {
+  if (isJoinedBatch(C.G, C.N))
+    return source(C);
   for (unsigned I = 0; I < C.numData(); ++I)
     C.passShape(I, C.inRun(I));
 }

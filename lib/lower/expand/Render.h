@@ -18,6 +18,7 @@
 #include "lib/io/OutputBuffer.h"
 #include "lib/lower/expand/Expand.h"
 #include "lib/lower/expand/FastNodeWriter.h"
+#include "lib/program/JoinedBatches.h"
 #include "lib/program/OrderedReads.h"
 #include "lib/program/forms/Compression.h"
 #include "lib/program/forms/LengthGather.h"
@@ -59,7 +60,7 @@ inline bool isRenamedLocal(const Node &N, llvm::StringRef Word) {
 inline bool staysInOutput(const Node &N, llvm::StringRef Key) {
   return Key == BatchAttr || Key == SliceAttr || Key == CompressAttr ||
          Key == LengthsAttr || Key == AssumedAttr || Key == AgainAttr ||
-         Key == BlocksAttr || Key == OrderedAttr ||
+         Key == BlocksAttr || Key == OrderedAttr || Key == JoinedAttr ||
          (Key == OriginAttr && N.Count == Copies::Once &&
           N.Kind == Inserted::No) ||
          (Key == AggregationAttr && N.Plan == Policy::SyncOnRead);
