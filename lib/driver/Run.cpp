@@ -9,6 +9,7 @@
 #include "lib/driver/Distribution.h"
 #include "lib/driver/FileChecks.h"
 #include "lib/driver/FunctionRuns.h"
+#include "lib/driver/NoUpdate.h"
 #include "lib/driver/OutputCheck.h"
 #include "lib/driver/Picture.h"
 #include "lib/driver/Report.h"
@@ -132,6 +133,8 @@ bool Run::load() {
   // The run on the whole graph warns about the ops of functions, too.
   if (O.Passes.Strategy && !O.IsFunction)
     warnOfUnknownOps(M, O.CustomOps, Diags);
+  if (O.Passes.Strategy && !O.IsFunction && M.Kind != InputKind::SavedModel)
+    warnOfNoUpdate(M, Diags);
   return true;
 }
 

@@ -179,7 +179,10 @@ std::string escapeControls(StringRef Text) {
 std::string didYouMean(StringRef Word,
                        const std::vector<std::string> &Candidates,
                        const Twine &Otherwise) {
-  unsigned Limit = std::max<unsigned>(1, Word.size() / 3);
+  // One or two letters are similar to any other name.
+  auto Limit = static_cast<unsigned>(Word.size() / 3);
+  if (Limit == 0)
+    return Otherwise.str();
   std::string Best;
   for (const std::string &Candidate : Candidates) {
     unsigned Distance = Word.edit_distance(Candidate, true, Limit + 1);
