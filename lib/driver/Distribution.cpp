@@ -64,11 +64,18 @@ cl::opt<unsigned> Replicas("replicas", cl::value_desc("N"),
                            cl::cat(Distribution),
                            cl::desc("The number of replicas on this machine, "
                                     "or on each worker of --cluster"));
-Text DeviceType(
-    "device-type", cl::value_desc("type"), cl::cat(Distribution),
-    cl::desc(
-        "Replica i runs on /device:TYPE:i. Default: the type that the strategy "
-        "is named after, else GPU if the input names one, else CPU"));
+// Completion offers the usual types. A plug-in may define others.
+struct DeviceTypeText : Text {
+  DeviceTypeText()
+      : Text("device-type", cl::value_desc("type"), cl::cat(Distribution),
+             cl::desc("Replica i runs on /device:TYPE:i, with a type such as "
+                      "CPU, GPU, TPU or IPU. Default: the type that the "
+                      "strategy is named after, else GPU if the input names "
+                      "one, else CPU")) {
+    setWords(*this, {"CPU", "GPU", "TPU", "IPU"});
+  }
+};
+DeviceTypeText DeviceType;
 // A hidden flag that always reports an error. For `--device=GPU` LLVM would
 // suggest the similar --devices, but the user means --device-type.
 Text Device("device", cl::Hidden, cl::value_desc("type"), cl::cat(Distribution),

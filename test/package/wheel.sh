@@ -76,6 +76,11 @@ for interpreter in "$@"; do
     done
     "$work/empty/bin/graft-reduce" command.meta --fails -o none.pbtxt -- --no-such-flag 2>/dev/null ||
       fail "graft-reduce does not find its tests"
+    for program in "${programs[@]}"; do
+      [[ -s $work/empty/share/man/man1/$program.1 && -s $work/empty/share/bash-completion/completions/$program ]] ||
+        fail "the environment has no man page or completion of $program"
+    done
+    [[ -s $work/empty/share/zsh/site-functions/_graft ]] || fail "the environment has no completion for zsh"
     status=0
     "$work/empty/bin/graft-opt" --no-such-flag 2>/dev/null || status=$?
     [[ $status -eq 2 ]] || fail "the console script ends with $status"

@@ -32,7 +32,7 @@ _graft() {
   *graft-opt:--collective-timeout) words='' files= ;;
   *graft-opt:--compressor) words='none fp16 fp16-ef bf16 bf16-ef' files= ;;
   *graft-opt:--device-map) words='' files= ;;
-  *graft-opt:--device-type) words='' files= ;;
+  *graft-opt:--device-type) words='CPU GPU TPU IPU' files= ;;
   *graft-opt:--devices) words='' files= ;;
   *graft-opt:--emit-strategy) words='' files=1 ;;
   *graft-opt:--fallback) words='once mean refuse' files= ;;

@@ -86,6 +86,16 @@ class Programs(BuildHookInterface):
             build_data["force_include"][os.path.join(tests, name)] = f"graft/share/graft/reduce/{name}"
         for name in ("LICENSE", "NOTICE"):
             build_data["force_include"][os.path.join(ROOT, name)] = f"graft/{name}"
+        # The data folder of a wheel is copied into the environment: man and the shells find these files below its share.
+        share = f"graft_tf-{self.metadata.version}.data/data/share"
+        for program in PROGRAMS:
+            page = os.path.join(ROOT, "docs", "man", f"{program}.1")
+            build_data["force_include"][page] = f"{share}/man/man1/{program}.1"
+            completion = os.path.join(self.stripped, f"{program}.bash")
+            shutil.copyfile(os.path.join(ROOT, "tools", "completion", "graft.bash"), completion)
+            build_data["force_include"][completion] = f"{share}/bash-completion/completions/{program}"
+        zsh = os.path.join(ROOT, "tools", "completion", "_graft")
+        build_data["force_include"][zsh] = f"{share}/zsh/site-functions/_graft"
         build_data["pure_python"] = False
         build_data["tag"] = "py3-none-" + TAGS.format(os.uname().machine)
 
