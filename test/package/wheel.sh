@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Makes the wheel, looks at what it asks of a machine, and installs it into empty
+# Looks at what the wheel asks of a machine, and installs it into empty
 # environments, where it rewrites a graph without TensorFlow.
 #
-#   test/package/wheel.sh BUILD PYTHON OUTPUT [INTERPRETER...]
+#   test/package/wheel.sh PYTHON WHEEL [INTERPRETER...]
 #
-# BUILD is a build tree with the target static-programs, PYTHON has hatchling and
-# auditwheel, the wheel is left in OUTPUT, and it is tried in each INTERPRETER.
+# tools/package makes WHEEL, PYTHON has auditwheel, and the wheel is tried in
+# each INTERPRETER.
 
 set -euo pipefail
 root=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")
-build=$(realpath "$1") python=$2 output=$(realpath -m "$3")
-shift 3
+python=$1 wheel=$(realpath "$2")
+shift 2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -20,11 +20,6 @@ fail() {
   echo "wheel: $*" >&2
   exit 1
 }
-
-rm -rf "$output"
-GRAFT_PROGRAMS=$build/static "$python" -m pip wheel --quiet --disable-pip-version-check \
-  --no-deps --no-build-isolation --wheel-dir "$output" "$root/tools/python"
-wheel=$(ls "$output"/graft_tf-*.whl)
 
 # The tags promise glibc 2.17 or musl 1.1: programs without shared libraries.
 "$python" -m zipfile --extract "$wheel" "$work/wheel"
