@@ -56,11 +56,15 @@ def uses(browser, page):
     browser.open(f"file://{page}", READY)
     # Sections, and their tables, have names; what can be pressed has, too.
     titles = names(browser, "main section > h2")
+    assert titles[0] == "Verdict", titles
     assert {"Warnings", "Graph", "Nodes", "Variables", "Reductions", "Predicted steps", "Remarks"} <= set(titles), titles
     assert names(browser, "nav a") == titles
     assert browser.run("[...document.querySelectorAll('table')].every(t => t.caption && t.querySelector('thead th[scope=col]'))")
     assert browser.run("[...document.querySelectorAll('button, a, summary')].every(e => e.textContent.trim() || e.ariaLabel)")
     assert browser.run("[...document.querySelectorAll('input')].every(e => e.labels.length === 1)")
+    verdict = names(browser, "#verdict li")
+    assert verdict[0].startswith("The same step as the input: proved."), verdict
+    assert "100 % of the work of a step is shared by" in verdict[1] and verdict[-1].startswith("Next:"), verdict
     text = browser.run("document.getElementById('main').textContent")
     assert "[object" not in text and "undefined" not in text, "something was not made text"
     assert "hidden/kernel" in text and "mirrored" in text
@@ -245,6 +249,7 @@ html { font-size: 16px; }
 header { height: 150px; overflow: hidden; }
 section { height: 200px; overflow: hidden; }
 #overview { height: 330px; }
+#verdict { height: 280px; }
 #graph { height: 590px; }
 #graph .tools { height: 36px; overflow: hidden; }
 #graph .picture { height: 420px; max-height: none; }
@@ -379,6 +384,7 @@ def all_uses(browser, graft_opt, folder, kept):
     page = report(graft_opt, os.path.join(INPUTS, "mlp.pb"), folder, *replicas, "--feed=z=split")
     browser.open(f"file://{page}", READY)
     assert "error" in names(browser, "#warnings .level"), names(browser, "#warnings")
+    assert names(browser, "#verdict li")[0].startswith("Refused."), names(browser, "#verdict li")
     is_quiet(browser, page)
     # Of a SavedModel functions are distributed, and the graph is not.
     model = os.path.join(folder, "model")

@@ -237,7 +237,7 @@ class GraphView {
     this.svg.append(...graph.edges().map((id) => this.drawEdge(graph.edge(id))));
     this.svg.append(...boxes.map(({id}) => this.drawBox(graph.node(id))));
     this.picture.replaceChildren(this.svg);
-    this.zoom = Math.max(0.7, this.fit());
+    this.zoom = Math.max(0.5, this.fit());
     this.resize();
     this.picture.scrollLeft = (this.picture.scrollWidth - this.picture.clientWidth) / 2;
   }

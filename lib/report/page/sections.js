@@ -37,15 +37,67 @@ class Page {
     document.title = `${input.file} - graft report`;
     document.getElementById("input-name").textContent = input.file;
     document.getElementById("version").textContent = graft;
-    this.overview();
+    this.verdict();
+    this.causes();
     this.warnings();
     this.graph();
-    this.nodes();
+    this.steps();
     this.variables();
     this.reductions();
-    this.steps();
+    this.nodes();
     this.remarks();
+    this.overview();
     new Search([...this.entries, ...this.late]);
+  }
+
+  /// The percentage of the work that the replicas share, or undefined if no step is distributed.
+  percent() {
+    const {output, messages} = this.report;
+    const all = messages.filter(({Id, Facts}) => Id === "spread" && Facts?.percent !== undefined).map(({Facts}) => Facts.percent);
+    if (all.length > 0) return Math.min(...all);
+    return output.replicas === 0 || messages.some(({Id}) => Id === "spread") ? undefined : 100;
+  }
+
+  /// Sentences that say what the output computes, how much of it is distributed, and what to do next.
+  verdict() {
+    const {input, output, variables, reductions, messages, plan} = this.report;
+    const has = (level) => messages.filter(({Level}) => Level === level).length;
+    const percent = this.percent();
+    const items = [];
+    const item = (kind, title, ...text) => items.push(make("li", {class: kind}, make("strong", {}, title), " ", ...text));
+    const list = (id, count, one) => make("a", {href: `#${id}`}, counted(count, one));
+    if (has("error") > 0)
+      item("bad", "Refused.", "graft wrote no output, see ", list("warnings", has("error"), "error"), ".");
+    else if (has("warning") > 0)
+      item("fair", "The same step as the input, with reservations.", "Read the ", list("warnings", has("warning"), "warning"), " before you train.");
+    else item("good", "The same step as the input: proved.", "Every variable and every fetch has the value of one device.");
+    const kinds = new Set(output.devices.map((device) => device.match(/device:(\w+)/)?.[1] ?? "device"));
+    const where = `${output.replicas} ${kinds.size === 1 ? [...kinds][0] : "device"}${output.replicas === 1 ? "" : "s"}`;
+    if (percent !== undefined)
+      item(percent < 50 ? "bad" : percent < 90 ? "fair" : "good", `${percent} % of the work`, `of a step is shared by ${where}.`);
+    else if (has("error") === 0)
+      item("fair", "Not distributed.", "One device computes the step.");
+    // A variable and its slots have one gradient, of the same size.
+    const sizes = new Map(variables.flatMap((each) => each.reductions.map((index) => [index, each.bytes ?? 0])));
+    if (reductions.length > 0)
+      item("plain", counted(reductions.length, "reduction"), `in a step; those for variables have ${bytesText([...sizes.values()].reduce((a, b) => a + b, 0))}.`);
+    const best = plan?.strategies.reduce((a, b) => (b.seconds < a.seconds ? b : a));
+    const now = plan?.strategies.find((each) => each.strategy === plan.strategy);
+    if (best && now && best.seconds < 0.9 * now.seconds)
+      item("plain", "Next:", "try ", code(`--strategy=${best.strategy}`), ", whose step is predicted to communicate for ",
+        `${Math.round(100 - 100 * best.seconds / now.seconds)} % less time, see `, make("a", {href: "#steps"}, "Predicted steps"), ".");
+    else if (has("error") === 0 && output.file)
+      item("plain", "Next:", "compare losses and variables of both graphs: ", code(`python -m graft check ${input.file} ${output.file}`));
+    this.section("verdict", "Verdict", make("ul", {class: "verdict"}, items));
+  }
+
+  /// The nodes at which work is lost, with the most work first.
+  causes() {
+    const notes = this.report.messages.filter(({Id}) => Id === "spread").flatMap(({Notes, Function}) =>
+      (Notes ?? []).map((note) => [note, Function]));
+    if (notes.length === 0) return;
+    this.section("causes", "Causes", make("p", {class: "note"}, "The part of a step that is computed once begins at these nodes."),
+      shortList(notes, 5, ([note, of]) => [note, of ? [" (function ", code(of), ")"] : ""]));
   }
 
   overview() {
@@ -57,7 +109,7 @@ class Page {
     for (const {policy} of variables) policies.set(policy, (policies.get(policy) ?? 0) + 1);
     const sum = (count) => variables.reduce((bytes, each) => bytes + (each.bytes ?? 0) * count(each), 0);
     const part = (title, list) => make("div", {}, make("h3", {}, title), pairs(list));
-    this.section("overview", "What went in and came out", make("div", {class: "parts"},
+    this.section("overview", "Files", make("div", {class: "parts"},
       part("In", [["File", code(input.file)], ["Graph", `${counted(input.nodes, "node")}, ${bytesText(input["graph-bytes"])}`]]),
       part("Out", [
         ["File", code(output.file || "none")],

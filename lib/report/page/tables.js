@@ -45,6 +45,7 @@ function shortList(items, most, row) {
 /// is sorted by. `detail`, if given, makes what a row shows when it is opened, by a button in its first column.
 class Table {
   static #ids = 0;
+  static first = 10;
   static step = 100;
 
   constructor({caption, columns, rows, detail, openWith}) {
@@ -56,7 +57,7 @@ class Table {
     this.more = make("p", {class: "more"});
     this.element = make("div", {}, make("div", {class: "scroll", tabindex: "0", role: "region", "aria-label": caption},
       make("table", {}, make("caption", {}, caption), make("thead", {}, make("tr", {}, this.heads)), this.body)), this.more);
-    this.show(Table.step);
+    this.show(Table.first);
   }
 
   show(count) {
