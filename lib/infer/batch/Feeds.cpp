@@ -19,6 +19,7 @@
 
 #include "llvm/ADT/IntEqClasses.h"
 #include "llvm/ADT/SmallSet.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <map>
@@ -68,6 +69,7 @@ private:
   void behindTime();
   void beforeDefaults();
   void besideDefaults();
+  std::vector<std::string> feedNames() const;
   bool meetsRows(const DimAnalysis &Dims, Endpoint Feed) const;
   std::vector<Split> mostWork(ArrayRef<NodeId> Order, const ByRows &Classes,
                               const std::vector<bool> &Training,
@@ -166,17 +168,31 @@ std::vector<bool> Chooser::training() const {
   return Result;
 }
 
+std::vector<std::string> Chooser::feedNames() const {
+  std::vector<std::string> Names;
+  Names.reserve(Feeds.size());
+  for (const Feed &F : Feeds)
+    Names.push_back(feedName(G, F.At));
+  return Names;
+}
+
+/// Returns the end of a message that lists the feeds \p Names.
+static std::string listOf(ArrayRef<std::string> Names) {
+  constexpr size_t Most = 5;
+  if (Names.empty())
+    return "; no tensor is fed";
+  return "; the feeds are " + join(Names.take_front(Most), ", ") +
+         (Names.size() > Most ? ", ..." : "");
+}
+
 /// Returns the feed called \p Name, which may be any tensor of the graph.
 Feed *Chooser::find(StringRef Name) {
   auto E = G.findEndpoint(Name);
   if (!E || E->isControl()) {
-    std::vector<std::string> Known;
-    Known.reserve(Feeds.size());
-    for (const Feed &F : Feeds)
-      Known.push_back(feedName(G, F.At));
+    std::vector<std::string> Known = feedNames();
     Name.consume_back(":0");
     Diags.error("", ("--feed: the graph has no tensor '" + Name + "'" +
-                     didYouMean(Name, Known))
+                     didYouMean(Name, Known, listOf(Known)))
                         .str());
     return nullptr;
   }
@@ -221,7 +237,7 @@ bool Chooser::allNamed(StringRef Pattern, StringRef How, int Batch) {
   }
   if (Meant.empty())
     Diags.error("", ("--feed: the graph has no feed like '" + Pattern + "'" +
-                     didYouMean(Pattern, Known))
+                     didYouMean(Pattern, Known, listOf(Known)))
                         .str());
   return !Meant.empty() &&
          all_of(Meant, [&](StringRef Name) { return named(Name, How, Batch); });

@@ -41,9 +41,7 @@ struct Signature {
 
 constexpr Signature Signatures[] = {
     {0, "\x89HDF\r\n\x1a\n",
-     "is an HDF5 file, which holds weights and no graph; load the Keras model "
-     "and write the training step as a SavedModel with "
-     "graft.keras_step(model, folder) of the Python package"},
+     "is an HDF5 file, which holds weights and no graph; load the Keras model"},
     {4, "TFL3",
      "is a TensorFlow Lite model, which has no training step; name the graph "
      "from which it was converted"},
