@@ -49,7 +49,7 @@ room(lib/io/inline ${Base} lib/io)
 room(lib/io/functions ${Base} lib/io lib/io/inline)
 room(lib/pass ${Base} lib/io lib/io/write)
 
-# What a replicated program looks like, and what is known of one.
+# The form of a replicated program, and the facts about one.
 room(lib/program ${Base})
 room(lib/program/forms ${Base} lib/program)
 set(Program lib/program lib/program/forms)
@@ -107,7 +107,7 @@ file_of_room(passes/PartitionVariables.cpp lib/certify)
 room(lib/extract ${Base} lib/io lib/infer/graph)
 room(tools/graft-extract ${Base} lib/io/read lib/io/write lib/extract)
 
-# What is told of a run.
+# The output of a run.
 room(lib/report ${Base} lib/io lib/io/read lib/io/inline lib/io/functions lib/infer/graph
   lib/strategy lib/extract)
 

@@ -73,7 +73,7 @@ class Options:
         return flags + [f"--reduction={self.reduction}", *self.extra]
 
 
-# Of what these write, graft has no check: docs/Guarantees.md says why.
+# graft has no check of the output of these: docs/Guarantees.md says why.
 UNVERIFIED = {"--strategy=ipu-multi-worker"}
 
 
@@ -197,7 +197,7 @@ def rewrite(path: str, options: Options, suffix: Optional[str] = None) -> Tuple[
 
 
 def without_spread(said: str) -> str:
-    """What was said of values: not how much of the work is spread."""
+    """The messages about values, without those about the spread of the work."""
     return re.sub(r"(?m)^.* % of the work of a step is spread .*\n(?:  note: .*\n)*", "", said)
 
 

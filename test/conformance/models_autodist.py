@@ -183,7 +183,7 @@ def c5(kind):
 
 
 def peephole_lstm(units):
-    """What LSTMCell(use_peepholes=True) computes."""
+    """The step of LSTMCell(use_peepholes=True)."""
     kernel, bias = variable("lstm/kernel", [2 * units, 4 * units], 21), variable("lstm/bias", [4 * units], 22)
     forget, enter, leave = (variable(f"lstm/w_{gate}_diag", [units], 23 + i) for i, gate in enumerate("fio"))
 
@@ -234,7 +234,7 @@ def c6(kind):
 
 
 def c7(kind):
-    """What Model.fit trains and Model.evaluate reports: Adam, and a mean accuracy in local variables."""
+    """The step of Model.fit and the metric of Model.evaluate: Adam, and a mean accuracy in local variables."""
 
     def fill():
         x, y = tf1.placeholder(tf.float32, [None, 8, 8], "x"), tf1.placeholder(tf.int64, [None], "y")

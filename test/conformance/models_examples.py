@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What AutoDist's and Keras' examples do, as small graphs of our own.
+"""The models of AutoDist's and Keras' examples, as small graphs of our own.
 
 A language model with sampled classes whose recurrent gradients are clipped by themselves (lm1b), a masked language model
 that gathers positions of the batch (bert), two tables of which slices are looked up, with rows that are only padding (ncf),

@@ -520,7 +520,7 @@ def labelled_steps(b: Builder):
 
 
 def fed_behind(b: Builder):
-    """What is made of rows, or fed in their place."""
+    """A tensor that is computed from rows, or fed in their place."""
     x, y = b.inputs([5], [1])
     ready = tf1.placeholder_with_default(tf.cumsum(x, axis=1), [None, 5], name="ready")
     h = tf.tanh(tf.matmul(ready, b.variable("w", [5, 4])))

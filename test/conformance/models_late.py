@@ -49,7 +49,7 @@ def written_again(b: Builder):
 
 
 def of_an_update(b: Builder):
-    """What an update returns is the variable's memory, too."""
+    """The result of an update is the variable's memory, too."""
     _, _, w, table, step = regress(b)
     with tf.control_dependencies([step()]):
         first = tf1.assign_add(w, 0.1 * tf.ones_like(w))
@@ -108,7 +108,7 @@ def in_a_loop(x, rows, w, table):
 
 
 def written_if(b: Builder):
-    """Whether the step writes once more depends on its batch."""
+    """The batch decides if the step writes once more."""
     x, _, w, table, step = regress(b)
     with tf.control_dependencies([step()]):
         large = tf.reduce_sum(x) > 0.0
@@ -145,7 +145,7 @@ MODELS = {
     "sliced_columns": late(sliced_columns),
 }
 
-# What is read may be the variable's memory or a copy of it: which, graft does not know.
+# The read value may be the variable's memory or a copy of it: graft does not know which.
 UNKNOWN = {
     "sliced": late(both(lambda w: w[1:3])),
     "split": late(both(lambda w: tf.split(w, [1, int(w.shape[0]) - 1])[1])),

@@ -340,7 +340,7 @@ def growing(b: Builder):
 
 
 def printing(b: Builder):
-    """What is printed in a loop would be printed by every replica."""
+    """Every replica would print the value of a print in a loop."""
     x, y = b.inputs([5], [1])
     w = b.variable("w", [5, 5], 0.4)
 

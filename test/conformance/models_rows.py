@@ -19,7 +19,7 @@ def inputs(b: Builder):
 
 
 def cell(b: Builder, x, state):
-    """What a recurrence makes of its state, and the losses of the rows."""
+    """The new state of a recurrence, and the losses of the rows."""
     w, u = b.variable("w", [5, 4]), b.variable("u", [4, 4], 0.5)
     v = b.variable("v", [4, 1])
     new = tf.tanh(tf.matmul(x, w) + tf.matmul(state, u), name="new")
@@ -56,7 +56,7 @@ def carried_by_columns(b: Builder):
 
 
 def added(b: Builder):
-    """What the rows had in the steps before is added up."""
+    """The values of the rows in earlier steps are added up."""
     x, state = inputs(b), state_of(b)
     new, rows = cell(b, x, tf.identity(state))
     keep_and_train(b, rows, lambda: tf1.assign_add(state, 0.5 * new))
@@ -72,7 +72,7 @@ def followed(b: Builder):
 
 
 def seen_late(b: Builder):
-    """What is read of the state before it is written is used after that: of a reference, that is what was written."""
+    """A read of the state before the write is used after it: a reference has the written value."""
     x, state = inputs(b), state_of(b)
     read = state.value()
     new, rows = cell(b, x, read)

@@ -82,7 +82,7 @@ def order_of(p: Program) -> Dict[str, int]:
 
 @functools.lru_cache(maxsize=None)
 def signature(op: str):
-    """What two ops must share so that one can stand where the other does."""
+    """The properties that two ops must share so that one can replace the other."""
     definition = op_def_registry.get(op)
     if definition is None:
         return None

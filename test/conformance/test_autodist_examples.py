@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the examples of AutoDist and Keras do, under each of AutoDist's nine strategies: the steps of the single device, and
+"""The examples of AutoDist and Keras, under each of AutoDist's nine strategies: the steps of the single device, and
 nothing is warned of."""
 
 import functools

@@ -40,7 +40,7 @@ class Fed(Session):
                 self.threads = tf1.train.start_queue_runners(self.session, self.coordinator)
 
     def advance(self, steps=STEPS):
-        """What is fetched with each step, and the variables after it."""
+        """The fetched values of each step, and the variables after it."""
         self.start()
         rng, rows = np.random.default_rng(7), [((), self.values())]
         for _ in range(steps):
@@ -97,7 +97,7 @@ OWN = ("--batch=per-replica", "--fetch=project:0")
 
 
 def own_batches(spec, replicas):
-    """What the step makes of the batches of all replicas, taken at once; and the graph that takes one."""
+    """The results of a step on the batches of all replicas, taken at once; and the graph that takes one batch."""
     source = SOURCES[spec.model]
     with Fed(source, compare.export(spec, lambda b: source.build(b, replicas * BATCH))) as session:
         want = session.advance(STEPS // replicas)
@@ -219,7 +219,7 @@ def test_axis_that_is_not_clear():
 
 
 def test_columns_are_spread():
-    """What a sparse matrix is multiplied by is columns of a replica's rows."""
+    """The other factor of a sparse matrix has columns of a replica's rows."""
     source = SOURCES["diffusion"]
     out, _ = harness.rewrite(compare.export(Spec("diffusion", batch=BATCH), source.build), Options(3))
     with Fed(source, out, 3) as session:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What measures workers beside TensorFlow's own ways runs, and finds the losses of both equal before it measures."""
+"""The benchmark of workers beside TensorFlow's own ways runs, and finds the losses of both equal before it measures."""
 
 import os
 import subprocess
@@ -41,7 +41,7 @@ def test_workers(kind, rows, tmp_path):
 
 
 def test_inputs(tmp_path):
-    """What measures CPU for each node counts the nodes, and puts one row for a graph into its page."""
+    """The benchmark of CPU for each node counts the nodes, and puts one row for a graph into its page."""
     build = os.path.dirname(os.path.dirname(harness.graft_opt()))
     if not os.path.exists(os.path.join(build, "bench", "generate")):
         pytest.skip(f"no {build}/bench")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What --certify refuses in files of --staleness matters: each mutant is run in TensorFlow servers, where a worker comes to
+"""Each refusal of --certify for files of --staleness matters: each mutant is run in TensorFlow servers, where a worker comes to
 be further ahead than it may, or waits for ever, or cannot run."""
 
 import harness
@@ -26,7 +26,7 @@ def counts(meta):
 
 
 def count(meta):
-    """What counts the runs of train_op."""
+    """The node that counts the runs of train_op."""
     (node,) = [n for n in counts(meta) if n.name.startswith("train_op/count")]
     return node
 
@@ -120,7 +120,7 @@ def always_zeros(metas):
 
 
 def all_wait(metas):
-    """Who looks at the loss waits, too."""
+    """A run that fetches the loss waits, too."""
     (loss,) = nodes(metas[0], lambda n: n.name == "loss")
     loss.input.append(f"^{part(metas[0], b'gate').name}")
 
@@ -161,7 +161,7 @@ def outcome(paths):
     with Cluster(paths, 1) as both:
 
         def run(worker, what="train_op", soon=False):
-            """Whether a run ends; one that may wait for the other is given up soon."""
+            """Returns true if a run ends; the test soon gives up one that may wait for the other."""
             options = tf1.RunOptions(timeout_in_ms=SOON_MS if soon else LATE_MS)
             try:
                 both.sessions[worker].run(what, feed, options=options)
@@ -209,7 +209,7 @@ def mutant(path, edit):
 
 
 def test_good():
-    """What is broken below is good before."""
+    """The files are good before the tests below break them."""
     assert outcome(mutant(harness.export(SPEC), lambda metas: None)) == "good"
 
 

@@ -68,7 +68,7 @@ def test_train_and_evaluate(tmp_path):
     assert sorted(ends) == ["chief", "worker"]
     for task, loss in ends.items():
         harness.assert_close(np.float32(loss), losses[STEPS], f"the last loss of the {task}")
-    # Of a checkpoint the evaluator has the loss of the next step.
+    # The evaluator has the loss of the step after the checkpoint.
     found = re.findall(r"Saving dict for global step (\d+): .*loss = (\S+)", done.stderr)
     assert found, done.stderr[-5000:]
     for step, loss in found:

@@ -34,7 +34,7 @@ def checkpoint_of(folder):
 
 
 def saved_in(folder, path):
-    """What the last checkpoint has, by the graph of the single device."""
+    """The values of the last checkpoint, read by the graph of the single device."""
     with harness.Session(path) as single:
         single.restore(tf1.train.latest_checkpoint(folder))
         return single.values()
@@ -189,7 +189,7 @@ def send_again(tasks, number):
 
 
 def test_late_message():
-    """What a worker had sent to a server for a run of a chief that was killed is dropped, and not added up."""
+    """The chief drops the values that a worker sent for the run of a killed chief, and does not add them."""
     last = 20
     path, tasks = of_strategy("ps", 1, last=last)
     with tasks:
@@ -217,7 +217,7 @@ def not_waiting(bound, workers=3, **more):
 
 
 def values(tasks, *names):
-    """Of variables on the servers."""
+    """The same with variables on the servers."""
     with tf.Graph().as_default():
         tf1.train.import_meta_graph(tasks.paths[0])
         config = tf1.ConfigProto(device_filters=["/job:ps", "/job:worker/task:0"])

@@ -90,7 +90,7 @@ def test_every_kind_is_damage():
 
 @pytest.mark.parametrize("table", ["FUNCTIONS", "LOOPS", "BRANCHES"])
 def test_the_same_in_every_process(table, tmp_path):
-    """What another process numbers otherwise is damaged alike: functions, and the order of sets."""
+    """Files of two processes are damaged alike, although these number functions and order sets differently."""
     built = []
     for i in range(2):
         with models_functions.form(True):

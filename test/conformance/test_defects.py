@@ -41,7 +41,7 @@ def test_sparse_and_dense_gradients_have_one_scale(reduction):
 
 @pytest.mark.parametrize("strategy", ["all-reduce", "ps"])
 def test_control_dependency_on_a_sparse_gradient(strategy):
-    """What waits for the values and the indices of a sparse gradient still waits for them."""
+    """A node that waits for the values and the indices of a sparse gradient still waits for them."""
 
     def fill(b: Builder):
         x, y = b.inputs([3], [], x_dtype=tf.int32)

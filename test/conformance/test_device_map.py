@@ -44,7 +44,7 @@ def run(path, replicas, soft=False):
 @pytest.mark.parametrize("strategy", ["all-reduce", "ps", "parallax"])
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_one_gpu(strategy, replicas):
-    """What was on the one accelerator goes to the replicas: nothing is left for a device that is not there."""
+    """The nodes of the one accelerator go to the replicas: no node is on a device that does not exist."""
     path = export("one_gpu", "/gpu:0")
     want, _ = run(path, 1, soft=True)
     out, _ = rewrite(path, Options(replicas, strategy))
@@ -55,7 +55,7 @@ def test_one_gpu(strategy, replicas):
 
 
 def test_several_gpus():
-    """Of several, somebody has to say which goes where."""
+    """With several accelerators, the user has to map each."""
     path = export("two_gpus", "/gpu:0", "/gpu:1")
     done = run_graft([path, "--replicas=2", "--device-type=CPU", "--emit=none"], check=False)
     assert done.returncode == 1 and "--device-map=/device:GPU:0=/device:CPU:0" in done.stderr, done.stderr

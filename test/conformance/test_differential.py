@@ -159,7 +159,7 @@ def test_own_batches(tmp_path, source):
 
 
 def test_a_tensor_is_fed(tmp_path):
-    """What a run feeds is what the rest of the step takes."""
+    """The rest of the step takes the value that a run feeds."""
     built = genes.build(descend(None))
     name = next(n for n, axis in built.axes.items() if axis == 0)
     flag = f"--feed={name.split(':')[0]}=split"
@@ -221,7 +221,7 @@ def test_a_wrong_scale_is_found_and_excused(tmp_path):
 
 
 def test_minimized(tmp_path):
-    """What a broken reduction needs is left: a feed, something of the rows, an update."""
+    """The minimal graph keeps the needs of a broken reduction: a feed, a function of the rows, an update."""
     big = descend(None)
     extra = [(20 + i, kind, 3) for i, kind in enumerate(("more_rows", "unary", "concat", "layer_norm", "penalty", "counter"))]
     big = genes.Plan(1, {**PLAIN, "shuffle": True, "scope": "model"}, [*big.genes[:1], *extra[:4], *big.genes[1:], *extra[4:]])
@@ -239,7 +239,7 @@ def test_minimized(tmp_path):
     assert done.returncode == 0
 
 
-# What the fuzzer found, and is mended: genes, what is set in the head, options.
+# Mended findings of the fuzzer: genes, settings of the head, options.
 MENDED = {
     # A sum over all rows took the axes along which one row of a replica is repeated: with one row, one more.
     "axes-of-one-row": (
@@ -405,7 +405,7 @@ def test_the_same_plan_makes_the_same_graph():
 
 
 def test_a_gene_less_changes_no_other():
-    """What does not use what is left out has the same operands."""
+    """Ops that do not use the left-out ones have the same operands."""
     whole = plan("dense", "count_rows", "more_rows", "dense", "squares", "optimize")
     less = genes.Plan(1, whole.head, [g for g in whole.genes if g[1] != "count_rows"])
     ops = lambda p: [n.op for n in genes.build(p).meta.graph_def.node]

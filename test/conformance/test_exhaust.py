@@ -22,7 +22,7 @@ def seed(request):
 
 @pytest.mark.parametrize("family", [name for name, ops in table.families().items() if any(map(table.line_of, ops))])
 def test_family(family, seed, request):
-    """What is claimed of the results of an op holds, whatever its operands are."""
+    """The claims about the results of an op hold for all its operands."""
     full = request.config.getoption("--full")
     print(f"seed {seed}: python -m exhaust --family={family} --drawn --seed={seed}")
     ops = table.families()[family]
@@ -88,7 +88,7 @@ def test_no_rows(seed, request):
 
 
 def test_mutations():
-    """What they break is there, once."""
+    """The text that each mutant breaks exists once."""
     for mutation in mutate.MUTATIONS:
         with open(os.path.join(mutate.RULES, mutation.file)) as file:
             text = file.read()

@@ -231,7 +231,7 @@ def test_numbers_of_rows_are_spread(model, data, replicas):
 
 
 def validated(b: Builder):
-    """What is fed to validate has another number of rows, and the noise as many as the batch."""
+    """The validation feed has another number of rows, and the noise as many as the batch."""
     x, y = tf1.placeholder(b.dtype, [BATCH, 4], "x"), tf1.placeholder(b.dtype, [BATCH, 3], "y")
     valid = tf1.placeholder(b.dtype, [10, 4], "lengths")
     w = b.variable("w", [4, 3])
@@ -302,7 +302,7 @@ def test_sequences_with_positions(replicas):
 
 
 def dilated(b: Builder):
-    """Of a dilated convolution, as TensorFlow 1 writes it, the pixels that have a label: all sizes are numbers."""
+    """The labeled pixels of a dilated convolution, as TensorFlow 1 writes it: all sizes are numbers."""
     x, y = tf1.placeholder(b.dtype, [BATCH, 6, 7, 2], "x"), tf1.placeholder(b.dtype, [BATCH, 6, 7], "y")
     h = tf.nn.conv2d(x, b.variable("w", [3, 3, 2, 3]), 1, "SAME")
     h = tf.space_to_batch(h, [2, 2], [[2, 2], [2, 3]])

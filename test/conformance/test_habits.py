@@ -14,7 +14,7 @@ from harness import Options, Session
 from models import BATCH, Spec
 from models_habits import HABITS
 
-# What graft refuses or warns of without need: (model, batch). Each line is a limit, and goes when the limit goes.
+# Models that graft refuses, or warns of, without need: (model, batch). Each line is a limit, and goes when the limit goes.
 KNOWN = {}
 
 

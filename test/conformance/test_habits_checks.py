@@ -75,7 +75,7 @@ def test_float64(spec, options):
 
 
 def test_interface(spec, options):
-    """What is fed and fetched keeps its type and shape; each replica owns a copy of each mirrored variable; work is spread."""
+    """Feeds and fetches keep their types and shapes; each replica owns a copy of each mirrored variable; work is spread."""
     model, path = HABITS[spec.model], compare.export(spec, HABITS[spec.model].build)
     out, _ = harness.rewrite(path, options)
     with Session(path) as single, Session(out, options.replicas) as session:
@@ -107,7 +107,7 @@ def check_spread(session, spec, options, model):
         replica, op = int(match[1]), ops[f"replica_{match[1]}/{match[2]}"]
         if spec.model == "warm_up" and op.type == "Switch":
             continue  # TensorFlow runs both where the predicate is, whatever device they have
-        # What uses a variable that exists once runs where that is.
+        # A node that uses an unreplicated variable runs on the device of the variable.
         assert node.device == replica or options.strategy == "ps", f"{node.name} ran on CPU:{node.device}"
         assert op.device.endswith(f"CPU:{node.device}"), f"{node.name} ran on CPU:{node.device}"
         # The rows of two lookups of half the batch are as many as the batch, and those that a condition selects may be. Constants, which

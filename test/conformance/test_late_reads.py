@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is read before an update and used after it: of a reference variable that is what was written, wherever it is used."""
+"""Reads before an update that are used after it: a reference variable has the written value, in every process."""
 
 import os
 
@@ -106,7 +106,7 @@ def test_asynchronous(name):
 
 
 def early(n):
-    """What is used is what was read before the update."""
+    """The node uses the value that was read before the update."""
     for k, i in enumerate(n.input):
         n.input[k] = i[: -len("/late")] if n.op != "Identity" and i.endswith("read/late") else i
 

@@ -45,7 +45,7 @@ def test_wrong_scale_shows(name):
 
 @pytest.mark.parametrize("name", UNPROVED)
 def test_unproved(name):
-    """What needs an exchange in a loop is refused under --strict; the op and the reason are named."""
+    """An op that needs an exchange in a loop is an error under --strict, which names the op and the reason."""
     build, node, reason = UNPROVED[name]
     path = compare.export(Spec(name), build)
     done = run_graft([path, "-o", path + ".no", *Options(2, extra=("--strict", "--fallback=mean")).arguments()], check=False)

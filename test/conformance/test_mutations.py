@@ -28,7 +28,7 @@ def pytest_generate_tests(metafunc):
 
 @pytest.mark.parametrize("level", ["program", "lowered"])
 def test_score(subject_way, level, request, record_property):
-    """What is not broken is accepted; every mutant is refused, or is listed and changes no number."""
+    """The certificate accepts the unbroken program; it refuses every mutant, or the mutant is listed and changes no number."""
     model, index, turn = subject_way
     subject = Subject(mutation_score.spec_of(model, *WAYS[index]), Options(mutation_score.REPLICAS, *WAYS[index]))
     assert subject.refusal(subject.program_path, "certificate") == ""

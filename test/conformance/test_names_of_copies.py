@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user calls as graft calls copies is no copy: the step is that of the input, whoever makes the sums."""
+"""A node that a user named like a copy of graft is no copy: the step is that of the input, whoever makes the sums."""
 
 import os
 

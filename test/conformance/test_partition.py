@@ -138,7 +138,7 @@ def test_models(case, kind, dtype):
         later = tf.train.load_checkpoint(saver.save(session.session, prefix, write_meta_graph=False))
         for name, value in values.items():
             assert np.array_equal(later.get_tensor(name), value), name
-        # What is called after the import initialises parts together.
+        # A function that is called after the import initialises parts together.
         session.restart(init=False)
         with session.graph.as_default():
             session.run(tf1.global_variables_initializer())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands around variables in parts: order of reads and writes, conditionals, loops, savers, collections, names."""
+"""The surroundings of variables in parts: order of reads and writes, conditionals, loops, savers, collections, names."""
 
 import os
 import tempfile

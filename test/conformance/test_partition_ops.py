@@ -34,7 +34,7 @@ def write(build, signature=None):
 
 
 def run(path, runs):
-    """What each of `runs`, (fetches, feeds), gives in one session."""
+    """The results of each of `runs`, (fetches, feeds), in one session."""
     with tf.Graph().as_default() as graph:
         tf1.train.import_meta_graph(path)
     with tf1.Session(graph=graph) as session:

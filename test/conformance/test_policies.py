@@ -136,7 +136,7 @@ def waits_for(op):
 @pytest.mark.parametrize("kind", ["resource", "ref"])
 @pytest.mark.parametrize("policy,how", list(itertools.product(POLICIES, HOWS)))
 def test_values(kind, policy, how):
-    """What every copy has after init, after a step, in a checkpoint after two, and after that is restored."""
+    """The values of every copy after init, after a step, in a checkpoint after two, and after that is restored."""
     out, done = distribute(export(kind), f"--variable=v={policy},{how}")
     if (policy, how) in REFUSED:
         assert done.returncode == 1 and REFUSED[policy, how] in done.stderr, done.stderr
@@ -288,7 +288,7 @@ def test_proved(kind, replicas, how, initial, update):
 @pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize("policy", ["mirrored", "sync-on-read"])
 def test_declared(policy, how):
-    """What a VariableDef says counts as a rule; one on the command line comes before it."""
+    """A VariableDef counts as a rule; a rule on the command line comes before it."""
     declared = dict(synchronization=STRATEGY[policy], aggregation=STRATEGY[how])
     path = export("resource", **declared)
     out, done = distribute(path)
@@ -316,7 +316,7 @@ def test_gradients_have_their_own_reduction(policy, how):
 
 
 def test_no_share_of_an_integer():
-    """What all replicas add to a sum of integers has no equal shares: who says so is warned, and nothing is rounded."""
+    """A term that all replicas add to a sum of integers has no equal shares: graft warns of the rule and rounds nothing."""
     path = os.path.join(tempfile.mkdtemp(dir=harness.workdir()), "integer.meta")
     with tf.Graph().as_default():
         x = tf1.placeholder(tf.float32, [None, 2], name="x")

@@ -14,7 +14,7 @@ from models_random import ONE, ROWS
 
 
 def first_step(path, replicas, data):
-    """What was drawn in the first step, and the variables after it."""
+    """The samples of the first step, and the variables after it."""
     with Session(path, replicas) as session:
         rows = compare.advance(session, data, ["train_op"], ["draw:0", "loss:0"], [])
         session.check_copies("after a step")

@@ -133,7 +133,7 @@ def odd_rows():
 
 ONCE = r"warning: node '.*': the step is not distributed over the replicas, but computed once on the whole batch: "
 LOOP = ONCE + "updates a variable in a loop, where replicas cannot exchange values"
-# Of each model its flags, and what is said.
+# The flags of each model, and the expected messages.
 CASES = {
     "scattered_bools": (scattered_bools, [], None),
     "single_rows": (single_rows, [], None),
@@ -162,7 +162,7 @@ def export(fill):
 
 
 def steps(path, replicas):
-    """What is fetched in each of three steps."""
+    """The fetched values of three steps."""
     taken = []
     with Session(path, replicas) as session:
         session.run("all_init")

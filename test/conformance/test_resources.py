@@ -97,7 +97,7 @@ def test_steps(name, strategy, spec):
 @pytest.mark.parametrize("name", ["r6", "r9"])
 @pytest.mark.parametrize("kind", ["ref", "resource"])
 def test_predicted_bytes(name, kind):
-    """What --plan says of `ps` is what TensorFlow sends between tasks: values one way, gradients the other."""
+    """The bytes of --plan for `ps` are those that TensorFlow sends between tasks: values one way, gradients the other."""
     spec, cpus = Spec("mlp_adam", kind), CLUSTERS[name]
     resources = f"--resources={write_spec(name, cpus)}"
     path = harness.export(spec)

@@ -49,7 +49,7 @@ def test_same_steps(options, kind, batch, loss):
 
 @pytest.mark.parametrize("reduction", ["add", "collective"])
 def test_mean_of_gradients(reduction):
-    """What is warned of runs, and does what the warning says."""
+    """A step with a warning runs, and does what the warning says."""
     path = compare.export(Spec("mixing"), mixing)
     (x, y), replicas = models_habits.batches(rows, 1)[0], 2
     share = BATCH // replicas

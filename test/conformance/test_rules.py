@@ -263,7 +263,7 @@ def layouts(f):
 
 
 def unrelated(f):
-    """What mixes the rows of the batch, or reads what replicas do not share: a warning for each."""
+    """An op that mixes the rows of the batch, or reads values that replicas do not share: a warning for each."""
     lengths = f.ids + 1
     start = tf.stack([0, f.ids[0] % 2])
     return {
@@ -358,7 +358,7 @@ def check_related(program, replicas, out):
 def check_unrelated(make, path):
     """Each fetch of the graph of `make` is refused, or warned of."""
     _, names, step, init = export(make, path)
-    # Of warnings alike, --strict names all nodes.
+    # --strict names all nodes of equal warnings.
     flags = ["--emit=none", "--strict", "--fallback=mean", *options(3, [*names.values(), step, init])]
     done = harness.run_graft([path, *flags], check=False)
     warned = said_of(done.stderr)

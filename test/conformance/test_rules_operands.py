@@ -89,7 +89,7 @@ def norms(f):
 
 
 def channels_first(f):
-    """What the CPU runs with the channels before the space: biases, norms, images in blocks."""
+    """Ops that the CPU runs with the channels before the space: biases, norms, images in blocks."""
     first = tf.transpose(f.image, [0, 3, 1, 2])
     bias = f.row[:2] * 1.0
     added = raw.BiasAdd(value=first, bias=bias, data_format="NCHW")
@@ -234,7 +234,7 @@ PROVED = {
 
 
 def refused(f):
-    """What mixes rows, numbers the rows of a replica, or depends on how many there are: a warning for each."""
+    """An op that mixes rows, numbers the rows of a replica, or depends on their count: a warning for each."""
     pool = dict(input=f.image, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="VALID")
     some = raw.DynamicPartition(data=f.table[:, :4] * 1.0, partitions=[0, 1, 0, 1], num_partitions=2)[0]
     return {

@@ -508,7 +508,7 @@ def sparse(f):
         "distinct_grad": gradient(segment_mean, dense_table=False),
         "table_rows": segment_sum(f.table, tf.cast(kept.output_values, tf.int32) % 4, row_of(kept)),
         "cross": cross(where(), shape()),
-        # What is no such tensor, or needs more than the rows of a replica.
+        # Other tensors, and those that need more than the rows of a replica.
         "rows_sum": tf.reduce_sum(where()[:, 0]),
         "all_columns": tf.reduce_sum(fill().output_indices),
         "reverse_map": tf.reduce_sum(fill().reverse_index_map),
@@ -576,7 +576,7 @@ CASES = {
     "zeros": zeros,
     "zero_sizes": zero_sizes,
 }
-# What must be proved: a warning here is a rule that is lost.
+# Cases that must be proved: a warning here is a lost rule.
 PROVED = {
     "sparse": "dense columns empty values_sum filled_dense back some reshape_columns reshape_wild sum mean sqrt_n weighted"
     " sum_grad mean_grad sqrt_n_grad distinct_grad table_rows cross",
@@ -764,7 +764,7 @@ def other_batches(f):
     }
 
 
-# What is right, and must be proved.
+# Right steps, which must be proved.
 PARAMETERS = (
     "where_row select_columns select_scalar select_one norm_grad norm_grad_part norm_offset xent_row"
     " in_top_k_same max_grad_same conv_grad_same average_grad_same lengths_beside"

@@ -33,7 +33,7 @@ def generated(nodes: int, extension: str = ".meta") -> str:
 
 
 def build(blocks: int):
-    """What generate.cpp says that it writes."""
+    """The output that generate.cpp documents."""
     graph = tf.Graph()
     with graph.as_default():
         tf1.get_variable_scope().set_use_resource(True)

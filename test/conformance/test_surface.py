@@ -44,7 +44,7 @@ def writes(op) -> bool:
 
 
 def names_of(graph) -> Names:
-    """What can be fetched, and what of it runs a write or draws random numbers."""
+    """The fetchable tensors, and those of them that run a write or draw random numbers."""
     reaches = {}
     for op in sorted(graph.get_operations(), key=lambda op: op._id):
         above = [reaches.get(i.op.name, (False, False)) for i in op.inputs]

@@ -193,7 +193,7 @@ def test_a_fetch_computes_the_same(tmp_path):
 # --- What is wrong, made small. ---
 
 def test_one_bad_op_of_many(tmp_path):
-    """Of 5,000 nodes at most 12 are left in a minute, with a test that takes no time."""
+    """At most 12 of 5,000 nodes are left in a minute, with a test that takes no time."""
     generate = os.path.join(BIN, "..", "bench", "generate")
     path, out = str(tmp_path / "large.pb"), str(tmp_path / "small.pb")
     subprocess.run([generate, "5000", path], check=True, capture_output=True)

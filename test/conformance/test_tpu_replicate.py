@@ -93,7 +93,7 @@ def computation_only(graph):
 
 
 def run_merge(cut, shards, fetch, values):
-    """What the merge called `fetch` makes of the shards' values."""
+    """The value that the merge called `fetch` computes from those of the shards."""
     graph_def = tf.compat.v1.GraphDef()
     graph_def.node.extend(cut.node)
     for name, node in shards.items():

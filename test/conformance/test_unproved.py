@@ -60,7 +60,7 @@ def unknown_sizes(b: Builder):
 
 
 def turned_numbers(b: Builder):
-    """What is looked up in the order of time, from the last example on: numbers of rows that are not together."""
+    """A lookup in the order of time, from the last example on: the numbers of rows are not together."""
     x, y = b.inputs([TIME], [], x_dtype=tf.int32, y_dtype=tf.int32)
     flat = tf.reshape(tf.transpose(tf.reverse(x, [0])), [-1])
     rows = tf.reshape(looked_up(b, flat)[1], [TIME, -1, SIZE])
@@ -288,7 +288,7 @@ def test_refused(name, options):
 @pytest.mark.parametrize("reduction", ["add", "collective"])
 @pytest.mark.parametrize("name", ["sparse_descent", "turned_numbers", "assigned"])
 def test_mean(name, reduction):
-    """What is warned of does what the warning says: plain descent by the mean of the replicas' gradients."""
+    """A step with a warning does what the warning says: plain descent by the mean of the replicas' gradients."""
     model, feeds, batch = RUNS[name]
     path, replicas = compare.export(Spec(name, "resource", batch), model), 2
     x, y = data(feeds)[0]

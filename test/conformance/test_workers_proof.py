@@ -52,7 +52,7 @@ def test_verify_output(tmp_path, worker):
 
 
 def test_own_values_are_refused(tmp_path):
-    """Of what is drawn on each worker nobody knows that it is equal."""
+    """Samples that each worker draws are not known to be equal."""
     path = str(tmp_path / "own.meta")
     with tf.Graph().as_default():
         x = tf1.placeholder(tf.float32, [None, 3], name="x")
@@ -69,7 +69,7 @@ def test_own_values_are_refused(tmp_path):
 
 
 def mutants(node):
-    """What makes a node wrong, by a word."""
+    """The edits that make a node wrong, by a word."""
 
     def attr(name, field, value):
         def edit(n):

@@ -65,7 +65,7 @@ class Expander:
         return f"tpu_{replica}/{name}"
 
     def outside(self, text):
-        """What a node outside reads for `text`."""
+        """The tensor that a node outside reads for `text`."""
         name, port, control = split_input(text)
         node = self.nodes[name]
         if control:

@@ -104,7 +104,7 @@ class Browser:
             self.requests.append(what["request"]["url"])
 
     def run(self, script):
-        """What JavaScript gives, as JSON has it; a promise is waited for."""
+        """The result of JavaScript as JSON; waits for a promise."""
         got = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in got, f"{script}: {got['exceptionDetails']}"
         return got["result"].get("value")

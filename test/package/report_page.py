@@ -170,7 +170,7 @@ def read_trace(text):
         begin, length = (int(1000 * each[key]) for key in ("ts", "dur"))
         assert (begin, length) == tuple(round(1000 * each[key]) for key in ("ts", "dur")) and begin >= 0 and length >= 0, each
         slices.setdefault(thread, []).append((each["name"], begin, begin + length))
-    # What overlaps another slice of its thread, and is not within it, is dropped.
+    # Perfetto drops a slice that overlaps another slice of its thread and is not within it.
     for thread, each in slices.items():
         assert thread in threads, f"thread {thread} has no name"
         each.sort(key=lambda its: its[1])
@@ -295,7 +295,7 @@ def parts(browser):
 
 
 def unlike(browser, reference, data):
-    """What of the page that is open does not look like the reference, as texts."""
+    """The differences between the open page and the reference, as texts."""
     seen = pictures.Picture(data)
     if seen.size != reference.size:
         return [f"the picture is of {seen.size} pixels and not of {reference.size}"]
@@ -386,7 +386,7 @@ def all_uses(browser, graft_opt, folder, kept):
     assert "error" in names(browser, "#warnings .level"), names(browser, "#warnings")
     assert names(browser, "#verdict li")[0].startswith("Refused."), names(browser, "#verdict li")
     is_quiet(browser, page)
-    # Of a SavedModel functions are distributed, and the graph is not.
+    # graft distributes the functions of a SavedModel, and not its graph.
     model = os.path.join(folder, "model")
     os.makedirs(model)
     shutil.copyfile(os.path.join(INPUTS, os.pardir, "lit", "functions", "Inputs", "model.pbtxt"), os.path.join(model, "saved_model.pbtxt"))

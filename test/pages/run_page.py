@@ -29,7 +29,7 @@ NOISE = re.compile(r"WARNING|Instructions for updating|non-resource variables ar
 
 
 def agrees(expected, said):
-    """Whether a line is what is expected."""
+    """Returns true if a line is the expected one."""
     pattern, numbers = "", []
     for literal, number in re.findall(r"(?s)(.*?)(" + NUMBER.pattern + r"|$)", expected):
         pattern += ".*".join(re.escape(part) for part in literal.split("..."))
@@ -43,7 +43,7 @@ def agrees(expected, said):
 
 
 def compare(expected, said):
-    """Whether lines are: `...` alone stands for any number of them."""
+    """Returns true if lines are the expected ones: `...` alone stands for any number of lines."""
     if not expected:
         return not said
     if expected[0].strip() == "...":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `graft-opt --emit=types` says of a tensor, and whether the tensors of the replicas keep it."""
+"""The claims of `graft-opt --emit=types` about a tensor, and the check that the tensors of the replicas keep them."""
 
 import dataclasses
 import re
@@ -88,7 +88,7 @@ def close(got, want, slack: float) -> bool:
 
 
 def infinite(true, value) -> bool:
-    """Whether all that is not zero is no number either: zero times infinity, as in the single-device step."""
+    """Returns true if each nonzero value is no number either: zero times infinity, as in the single-device step."""
     return true.dtype.kind in "fc" and bool(np.any(np.isnan(true)) and np.all((value == 0) | np.isnan(value)))
 
 
@@ -125,7 +125,7 @@ def sorted_rows(value: np.ndarray, axis: int) -> np.ndarray:
 
 
 def relates(layout: str, of: str, k: int, true, local, slack=1.0, joined=False) -> bool:
-    """Whether true = N^-k * combine(local)."""
+    """Returns true if true = N^-k * combine(local)."""
     if layout == "Replicated" and not all(close(value, local[0], slack) for value in local[1:]):
         return False
     try:
@@ -156,7 +156,7 @@ def broken(claim: Claim, true, local: List[np.ndarray], rows, slack: float) -> O
                 return f"rank {len(claim.shape)}: replica {replica} has {value.shape}"
             for axis, (text, size) in enumerate(zip(claim.shape, value.shape)):
                 said = size_of(text, lambda name: rows(replica, name), replicas)
-                # Of no elements a reshape makes any size of -1.
+                # A reshape of no elements may choose any size for -1.
                 if value.size == 0 and true.ndim == value.ndim and true.size == 0 and true.shape[axis] == size:
                     continue
                 if said is not None and said != size:

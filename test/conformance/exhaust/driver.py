@@ -242,7 +242,7 @@ class Recipes:
 
 
 def rounds(recipe: Recipe) -> bool:
-    """Whether an operand may be a rounding off: a sum in another order, or what is scaled."""
+    """Returns true if an operand may have a rounding error: a sum in another order, or a scaled value."""
     return any(re.search("sum|mean|[/*]b", kind) for _, kind in recipe.choices)
 
 
@@ -364,7 +364,7 @@ def session(graph, replicas=1):
 
 
 def load(definition):
-    """What TensorFlow loads, without what its Python does to devices of each node, which takes longer."""
+    """The graph as TensorFlow loads it, without the slow work of its Python on the device of each node."""
     whole = importer._ProcessNewOps  # pylint: disable=protected-access
     importer._ProcessNewOps = lambda graph: graph._add_new_tf_operations(compute_devices=False)  # pylint: disable=protected-access
     try:
@@ -460,7 +460,7 @@ class Graph:
                 self.result.count(instance.recipe, "invalid")
         self.stage.write(b"output")
         self.stage.flush()
-        # What runs with any number of rows, and what says that there are BATCH.
+        # Forms that run with any number of rows, and forms that state BATCH rows.
         for names in (some, [n for n in alive if n not in set(some)]):
             outcomes: Dict[str, str] = {}
             for replicas in REPLICAS:
@@ -546,7 +546,7 @@ class Graph:
                     if rows == BATCH and name not in errors:
                         self.count_zeros(name, said, claimed, values[name])
                     if name in errors:
-                        # What is not proved runs on every replica all the same, or is refused.
+                        # An unproved op runs on every replica all the same, or graft refuses it.
                         self.fail(name, replicas, rows, f"{claimed[0]}: TensorFlow says {errors[name][:300]}", outcomes)
                         continue
                     self.compare_one(name, replicas, rows, claimed, values[name], outcomes)
@@ -579,7 +579,7 @@ class Graph:
         return None
 
     def count_zeros(self, name, said, claimed, values):
-        """Whether zeros of zeros are known to be."""
+        """Returns true if graft knows that zeros give zeros."""
         instance = self.instances[name]
         zero = self.zero[name] = self.zeros_of(name, said)
         for port, (claim, local, true) in enumerate(zip(claimed, values, self.truth[BATCH][name])):

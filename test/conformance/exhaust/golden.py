@@ -72,7 +72,7 @@ def plain(line: str, name: str) -> str:
 
 
 def claimed(recipes: Sequence[driver.Recipe]) -> Dict[driver.Recipe, str]:
-    """What is claimed of the results of each."""
+    """The claims about the results of each."""
     claims = dict.fromkeys(recipes, NOTHING)
     for static in (False, True):
         of = [recipe for recipe in recipes if recipe.static == static]
@@ -187,7 +187,7 @@ def write(ops: Sequence[str]):
 
 
 def recorded(text: str) -> Tuple[str, Dict[int, str]]:
-    """Of a block: the digest of all recipes, and the claims of some, by their place."""
+    """For a block: the digest of all recipes, and the claims of some, by their place."""
     first, *lines = text.split("\n")
     claims = dict(line.strip().split(" ", 1) for line in lines if not line.startswith("  = "))
     places = " ".join(line[4:] for line in lines if line.startswith("  = ")).split()
@@ -218,7 +218,7 @@ def told(differing: Dict[driver.Recipe, Tuple[str, str]], failures: Sequence[dri
 
 
 def refuted(differing: Dict[driver.Recipe, Tuple[str, str]], seed=0) -> List[driver.Failure]:
-    """What TensorFlow says of those."""
+    """The verdict of TensorFlow on those."""
     return driver.run_recipes(list(differing), seed).failures
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What TensorFlow's kernels do of no rows; in test/conformance:
+"""The results of TensorFlow's kernels on no rows; in test/conformance:
 
     python -m exhaust.no_rows                        whether lib/ops/NoRows.inc says so
     python -m exhaust.no_rows --op=Mean --op=MatMul  of some ops
@@ -38,7 +38,7 @@ Runs = Dict[driver.Recipe, Dict[Tuple[int, int], Optional[List[np.ndarray]]]]
 
 
 def recipes_of(op: str) -> List[driver.Recipe]:
-    """What the op is made for, in each of its forms, with each value of an attribute."""
+    """The op in each of its forms, with each value of an attribute."""
     operands_of = table.line_of(op).operands
 
     def is_made_for(recipe):
@@ -145,7 +145,7 @@ def related(wrong: Dict[driver.Recipe, Dict[int, str]]) -> Dict[driver.Recipe, s
 
 
 def find(ops: Sequence[str], say=None) -> Tuple[Dict[str, str], List[str]]:
-    """What kernels do of no rows, by op, and what is wrong of one row."""
+    """The results of kernels on no rows, by op, and the faults on one row."""
     recipes = [recipe for op in ops if table.line_of(op) for recipe in recipes_of(op)]
     runs: Runs = {}
     for i in range(0, len(recipes), driver.AT_ONCE):

@@ -131,7 +131,7 @@ class World:
         """The rows of a feed where x has `rows`."""
         return rows * self.times.get(name, 1)
 
-    # What operands are made of.
+    # The parts of operands.
 
     def of_rows(self, shape: Sequence[int], make, dtype, feed=None):
         """A tensor [rows, *shape] of the feed, of what `make` draws for so many rows."""

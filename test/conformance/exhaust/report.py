@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run found, as text, and the record of the last full run."""
+"""The findings of a run as text, and the record of the last full run."""
 
 import os
 import random
@@ -28,7 +28,7 @@ def table(result: driver.Result) -> List[str]:
 
 
 def proofs(result: driver.Result) -> List[str]:
-    """What is Varying although a type would be right on these values, and zeros of zeros that are not known to be."""
+    """Results that are Varying although a type would be right on these values, and zeros that graft does not know."""
     types = [f"{key}: {types}" for _, found in sorted(result.unproved.items()) for key, types in sorted(found.items()) if types]
     return [*types, *lost_zeros(result)]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ops take.
+"""The operands of ops.
 
 An op whose operands all have one type needs no line: it gets ELEMENTS. A line says, operand by operand, what TensorFlow
 takes, alternatives between bars; those of one number go together:
@@ -155,7 +155,7 @@ LINES: Dict[str, Line] = {
     "DepthwiseConv2dNative": Line(IMAGE, "2,2,2,3", **STRIDES, **PADDING),
     "DepthwiseConv2dNativeBackpropInput": Line("=[B,4,4,2] | #[B,4,4,2]", "2,2,2,3", "B,4,4,6", strides=[[1, 1, 1, 1]],
                                                padding=["SAME"], **NHWC, checked=False),
-    # Of no rows it leaves sums as it found them.
+    # On no rows it does not write the sums.
     "DepthwiseConv2dNativeBackpropFilter": Line(IMAGE, "=[2,2,2,3]", "B,4,4,6", strides=[[1, 1, 1, 1]], padding=["SAME"],
                                                 **NHWC, checked=False, empty=False),
     "MaxPool": Line(IMAGE, **POOL),
@@ -193,7 +193,7 @@ LINES: Dict[str, Line] = {
         ("LogMatrixDeterminant", "MatrixDeterminant", "MatrixInverse", "Lu", "MatrixSquareRoot"),
         Line(MATRIX, close=20.0),
     ),
-    # Of what is singular it leaves most as it found it.
+    # For a singular matrix it does not write most of the result.
     "Cholesky": Line(MATRIX, close=20.0, without="zero"),
     # Signs and orders of what they give are others with another rounding.
     **dict.fromkeys(
@@ -273,7 +273,7 @@ LINES: Dict[str, Line] = {
     "GRUBlockCellGrad": Line("B,4", "B,4", "8,8", "8,4", "8", "4", *["B,4"] * 4, checked=False),
     "BlockLSTM": Line("=5", *BLOCK[1:], types="float32", checked=False),
     "BlockLSTMV2": Line("=5", *BLOCK[1:], types="float32", checked=False),
-    # Of no rows they leave sums as they found them.
+    # On no rows they do not write the sums.
     "BlockLSTMGrad": Line("=5", *BLOCK[1:], *["5,B,4"] * 9, types="float32", empty=False, checked=False),
     "BlockLSTMGradV2": Line("=5", *BLOCK[1:], *["5,B,4"] * 9, types="float32", empty=False, checked=False),
     # Their kernels compare numbers of elements, and no sizes.
@@ -397,7 +397,7 @@ LINES: Dict[str, Line] = {
     **dict.fromkeys(
         ("SparseSegmentMeanWithNumSegments", "SparseSegmentSqrtNWithNumSegments", "SparseSegmentSumWithNumSegments"), Line(*SPARSE)
     ),
-    # Of no rows they leave sums as they found them.
+    # On no rows they do not write the sums.
     **dict.fromkeys(("SparseSegmentMeanGrad", "SparseSegmentSqrtNGrad", "SparseSegmentSumGrad"), Line(*SPARSE_GRAD, empty=False)),
     "SparseToDense": Line("=[0,2] | =[[0,1],[2,0]] | int(0,4):B | @indices B,4 | @filled B,4", "=[4] | =[3,4] | =[4] | @shape B,4 | @shape B,4",
                           "2 | 2 | B | @values B,4 | @filled_values B,4", "", validate_indices=[False]),
@@ -773,7 +773,7 @@ def families() -> Dict[str, List[str]]:
 
 
 def line_of(op: str) -> Optional[Line]:
-    """What says how to make the op; None where nothing does."""
+    """The entry that says how to make the op, or None."""
     if op in NOT_COVERED:
         return None
     if op in LINES:

@@ -963,7 +963,7 @@ def mixed_rows(c, g):
 
 @gene("op", 1)
 def of_weights(c, g):
-    """What no row has a part in."""
+    """Values on which no row has an influence."""
     shape = [c.width(g) for _ in range(g.choice([1, 2]))]
     v = c.variable(g, shape)
     c.add(activation(g)(v * 1.0), None, tuple(shape))

@@ -64,7 +64,7 @@ def work(family: str, start: int, stop: int):
     import genes
 
     genes.register_all()
-    # What was imported stays: nobody looks through it for garbage again.
+    # Imported modules stay, so the garbage collector need not visit them again.
     gc.collect()
     gc.freeze()
     for seed in range(start, stop):
@@ -119,7 +119,7 @@ class Worker:
 
 
 def signature(line) -> str:
-    """What is wrong, without names and numbers."""
+    """The fault, without names and numbers."""
     detail = re.sub(r"'[^']*'|\{\{.*|[0-9][0-9.e+-]*", "_", line["detail"])
     if line["kind"] == "wrong":
         detail = re.sub(r"\S*:_ is off.*", "off", detail)

@@ -393,7 +393,7 @@ def build(plan: Plan, times: int = 1) -> Built:
         random.Random(plan.seed).shuffle(nodes)
         del meta.graph_def.node[:]
         meta.graph_def.node.extend(nodes)
-    # What goes through float32, or half, is as exact as that.
+    # A value that goes through float32, or half, has that precision.
     nodes = [*meta.graph_def.node, *(n for f in meta.graph_def.library.function for n in f.node_def)]
     casts = {(n.attr["SrcT"].type, n.attr["DstT"].type) for n in nodes if n.op == "Cast"}
     halved = any(kind in (14, 19) for _, kind in casts)

@@ -116,7 +116,7 @@ def capsules(c, g):
 
 @gene("op", 0.8)
 def squeeze_and_excite(c, g):
-    """What a layer is multiplied with is made of it: a highway, a gate for channels, a mixture of experts."""
+    """A layer is multiplied by a function of itself: a highway, a gate for channels, a mixture of experts."""
     x = c.pick(g, 0, is_rows)
     n, how = x.shape[-1], g.below(3)
     if how == 0 and x.rank == 2:

@@ -163,7 +163,7 @@ def parts_by_class(c, g):
 
 @gene("op", 1)
 def distinct(c, g):
-    """What occurs, and how often."""
+    """The values that occur, with their counts."""
     i = c.pick(g, 0, is_ids)
     x = c.pick(g, 1, is_matrix)
     values, where = tf.unique(i.tensor)

@@ -304,7 +304,7 @@ def simpler(built, name):
 
 
 def rewired(built, changes, mine=False):
-    """Who reads a tensor of `changes` reads the other; who waited for its node waits for nothing."""
+    """The readers of a tensor of `changes` read the other tensor; nodes that waited for its node wait for nothing."""
     result = built if mine else copied(built)
     gone = {source_of(t) for t in changes}
     for node in result.meta.graph_def.node:
@@ -339,7 +339,7 @@ def write(folder, built, flags, verdict, plan, number):
         file.write(f"{verdict.kind}: {verdict.detail}\nwarnings: {', '.join(verdict.warnings) or 'none'}\n")
         file.write(f"train ops: {', '.join(built.trains)}; fetched: {', '.join(built.probes)}\n")
         file.write(f"found by test/fuzz/differential/fuzz.py --repeat={plan.seed}:{number}\nplan: {plan.text()}\n")
-    # What TensorFlow is not needed for can be smaller: graft-opt refuses it for the same reason.
+    # Without TensorFlow the graph can become smaller: graft-opt must refuse it for the same reason.
     if verdict.kind in ("uncertified", "refused") and not count:
         reduce = os.path.join(os.path.dirname(running.graft_opt()), "graft-reduce")
         command = [reduce, "graph.meta", "--fails", "-o", "smallest.pbtxt", "--", *flags]

@@ -84,7 +84,7 @@ def usual(built: Built, seed: int, number: int) -> List[str]:
     return flags
 
 
-# What the graphs of workers are written with beside what is theirs.
+# The common options of the graphs of workers.
 OF_WORKERS = ("--batch-norm", "--fetch", "--strict", "--bucket-bytes", "--variable", "--min-spread", "--threads",
               "--fallback=mean", "--fallback=refuse")  # fmt: skip
 

@@ -44,7 +44,7 @@ MENDABLE = (
     "splits a per-replica shard",
     "so TensorFlow would not load the graph",
 )
-# What `Split` says of a feed that replicas do not divide; a step of a family may have such a feed.
+# The error of `Split` for a feed that the replicas do not divide; a step of a family may have such a feed.
 NOT_DIVIDED = "Number of ways to split should evenly divide the split dimension"
 NOT_SHARED = "is the number of rows of all replicas: feed a multiple of"  # FedSizes.cpp
 NOT_EQUAL = "have different numbers of rows"  # RepeatRows.cpp: one of them has a row that one device would broadcast
@@ -130,7 +130,7 @@ SHAKES = 8  # runs of the input that tell what a rounding makes; the first ones 
 
 
 class Reference:
-    """What the single device computes; raises where the graph does not run.
+    """The results of the single device; raises if the graph does not run.
 
     Other numbers are no defect where they follow from a rounding: if the input's own change as much when all inputs change by
     a rounding (is_noise), or if an op makes them of numbers that are the same but for a rounding (follows): what is 0 on the
@@ -389,7 +389,7 @@ def value_of(flags: List[str], option: str) -> str:
 
 
 def strategy_again(flags: List[str], folder: str, out: str) -> str:
-    """What is wrong with the strategy file that was emitted: it says the same again to the byte."""
+    """The fault of the emitted strategy file: reading it must give the same bytes again."""
     file = value_of(flags, "--emit-strategy").replace("{folder}", folder)
     again = [f.replace("{folder}", folder) for f in flags if not f.startswith(OF_BUILDERS)]
     new, emitted = out.replace(".meta", "-again.meta"), file.replace("strategy.", "again.")
@@ -521,7 +521,7 @@ def judge_steps(built, reference, flags, folder, metas, remarks, warnings) -> Ve
         with running:
             rows = steps(running, built, wanted, copies, checkpoint, reference.checkpoint)
         if mix(flags, "import") < 0.05:
-            # What Python makes of a file: collections, contexts of conditionals and loops.
+            # The objects that Python makes from a file: collections, contexts of conditionals and loops.
             for meta in metas:
                 with tf.Graph().as_default():
                     tf1.train.import_meta_graph(meta)
@@ -570,7 +570,7 @@ def compare(built, reference, rows, excuses, warnings) -> Verdict:
             if off <= limit:
                 continue
             if found is None or found.kind == "sensitive":
-                # What is excused needs no noise to be.
+                # An excused difference needs no measurement of noise.
                 limits = lambda value: tolerance(value, built.dtype)
                 is_probe = key in ("before the first step", "after the last step")
                 follows = lambda: is_probe and reference.follows(name, values, key, limits)

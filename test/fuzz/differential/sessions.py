@@ -59,7 +59,7 @@ class Running:
             options = config_pb2.CallableOptions(feed=fed, fetch=names, target=targets)
             options.run_options.timeout_in_ms = RUN_TIMEOUT_MS
             self.calls[key] = self.session._make_callable_from_options(options)
-        # What is fetched of a reference is its memory.
+        # A fetched reference is its memory.
         return [np.array(v) for v in self.calls[key](*[np.asarray(feeds[n]) for n in fed])]
 
     def run(self, fetches, feeds=None):

@@ -69,7 +69,7 @@ PATTERNS = {
 
 
 class Sizes:
-    """What the genes of a graph say of its steps."""
+    """The steps of a graph, read from its genes."""
 
     def __init__(self, context: Context):
         self.context = context
@@ -145,7 +145,7 @@ class Sizes:
         return self.envs
 
     def fetched(self) -> List[List[str]]:
-        """What the run of each step fetches."""
+        """The fetches of each step."""
         return [[name for name, when in self.fetches.items() if when(env)] for env in self.solve()]
 
     # --- Feeds. ---

@@ -132,7 +132,7 @@ def own_negatives(c, g):
 
 @gene("loss", 2)
 def of_anything(c, g):
-    """What no row has any more: a table of sums, a mean, a number."""
+    """Values without a batch axis: a table of sums, a mean, a number."""
     x = c.pick(g, 0, lambda t: t.kind == F and t.batch is None)
     keep(c, g.choice([tf.reduce_mean, tf.reduce_sum, tf.reduce_max])(tf.square(x.tensor - 0.2)))
 

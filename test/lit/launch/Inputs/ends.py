@@ -58,7 +58,7 @@ def there(pids):
 
 
 def pids_of(process, count=2):
-    """What the processes say of themselves once they are there."""
+    """The first lines of the processes."""
     return [int(word) for _ in range(count) for word in process.stdout.readline().split()[2:]]
 
 
