@@ -43,7 +43,7 @@ class Imported(tf.estimator.Estimator):
 class Stay(tf.train.SessionRunHook):
 
     def end(self, session):
-        # What it has sent has to arrive before it leaves.
+        # Its messages have to arrive before it ends.
         time.sleep(1)
 
 

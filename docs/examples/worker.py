@@ -27,5 +27,5 @@ with tf.Session(server.target, config=tf.ConfigProto(device_filters=[f"/job:work
     for step in range(3):
         loss, _ = session.run(["loss:0", "train"], feeds, options=options)
         print(f"step {step}: loss {loss:.5f}")
-    # What it has sent has to arrive before it leaves.
+    # Its messages have to arrive before it ends.
     time.sleep(1)

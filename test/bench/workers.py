@@ -471,7 +471,7 @@ def rewrite(source, jobs, flags):
 
 
 def planned_bytes(source, strategy, machines):
-    """What --plan says that a step sends between machines, or None."""
+    """The bytes that a step sends between machines by --plan, or None."""
     spec = os.path.join(os.path.dirname(source), f"machines-{machines}.yml")
     with open(spec, "w", encoding="ascii") as file:
         file.write("nodes:\n")
@@ -502,7 +502,7 @@ COMPARISONS = [
     Comparison(
         "ps",
         [Way("`--strategy=ps`", graft, PS, servers=1)],
-        # Of a row that some workers have it takes the mean of their gradients, not of all.
+        # For a row that only some workers have, it takes the mean of their gradients, not of all.
         [Way("SyncReplicasOptimizer", sync_replicas, servers=1, tolerance=1e-4)],
     ),
     Comparison(

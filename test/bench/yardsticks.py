@@ -210,7 +210,7 @@ def write_large_graph(path, constants=LARGE_CONSTANTS, size=256 << 20):
 
 
 def machine():
-    """What the figures were taken on."""
+    """The machine of the figures."""
     with open("/proc/cpuinfo", encoding="utf-8") as info:
         model = re.search(r"model name\s*: (.*)", info.read())
     with open("/proc/meminfo", encoding="utf-8") as info:

@@ -89,7 +89,7 @@ class Task:
         return len(self.events("step"))
 
     def waits(self, seconds=1.0):
-        """Whether it makes no step for some time, but for one that was on its way."""
+        """Returns true if it makes no step for some time, except one that was on its way."""
         time.sleep(0.5)
         before = self.made()
         time.sleep(seconds)
@@ -104,7 +104,7 @@ class Task:
         self.process.send_signal(number)
 
     def tell(self):
-        """What was started with `holds` makes its session; without `last`, its last step."""
+        """Lets a task that was started with `holds` make its session; without `last`, its last step."""
         self.process.stdin.write("\n")
         self.process.stdin.flush()
 
@@ -131,7 +131,7 @@ def say(kind, number):
 
 
 def impatient():
-    """Who finds variables without values looks again after half a minute, if nobody says otherwise."""
+    """A task that finds variables without values looks again after half a minute by default."""
     from tensorflow.python.training import session_manager
 
     made = session_manager.SessionManager.__init__
@@ -228,7 +228,7 @@ def main(job):
         train = {"monitored": monitored, "supervised": supervised}[job.get("session", "monitored")]
         train(tf1, job, server, saver, feeds, tf1.ConfigProto(device_filters=job["filters"]))
     say("end", 0)
-    # What it has sent others may take yet.
+    # Others may still take its messages.
     sys.stdin.read()
     os._exit(0)
 

@@ -72,7 +72,7 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.fixture(autouse=True)
 def imported():
-    """Status 0: TensorFlow imports what was written. What a test runs, it has imported."""
+    """Status 0: TensorFlow imports the written graph. A test that runs a graph has imported it."""
     harness.WRITTEN.clear()
     yield
     harness.load_written()

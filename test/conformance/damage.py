@@ -35,7 +35,7 @@ tf1 = tf.compat.v1
 
 SECONDS = 30
 
-# What TensorFlow says of a graph that graft need not refuse, and why not.
+# Errors of TensorFlow on a graph that graft need not refuse, and the reasons.
 REASONS = {
     r"with input shapes": "a shape function: graft has none",
     r"for '\{\{node|for \w+ \(op: ": "a shape function: graft has none",
@@ -612,7 +612,7 @@ def by_place(graph):
             if name in library and name not in found:
                 found[name] = library[name]
                 bodies.append(library[name].node_def)
-        # What nobody calls comes last.
+        # Functions without a call come last.
         if nodes is bodies[-1]:
             rest = [name for name in library if name not in found]
             if rest:
@@ -700,7 +700,7 @@ def damage(seed, path):
 
 
 def imports(data, is_meta):
-    """What TensorFlow says of a graph: "" for nothing, "crash" for nothing any more."""
+    """The error of TensorFlow on a graph: "" for none, "crash" for nothing any more."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:

@@ -81,7 +81,7 @@ DISTRIBUTES = ("--replicas", "--devices", "--strategy", "--cluster", "--resource
 SAYS_STATISTICS = ("--batch-norm", "--passes", "--certify")
 
 
-# What a process takes counts from its fork on: its parent is a small one, and not what has TensorFlow in memory.
+# The memory of a process counts from its fork on, so its parent is a small process without TensorFlow.
 MEASURED = """
 import os, sys
 child = os.fork()
@@ -105,7 +105,7 @@ def cost(arguments: Sequence[str]) -> tuple[float, int]:
 def run_graft(arguments: Sequence[str], check: bool = True, verify: bool = True) -> subprocess.CompletedProcess:
     """Runs graft-opt; with `verify`, what it writes is read again and checked against the input."""
     command = [graft_opt(), *arguments]
-    # What a graph with batch norms is compared with takes the statistics of each replica's rows (oracle).
+    # The oracle of a graph with batch norms takes the statistics of each replica's rows.
     if any(a.startswith(DISTRIBUTES) for a in arguments) and not any(a.startswith(SAYS_STATISTICS) for a in arguments):
         command.append("--batch-norm=local")
     if verify and "-o" in command and not UNVERIFIED & set(command) and "--verify-output" not in command:
@@ -202,7 +202,7 @@ def without_spread(said: str) -> str:
 
 
 def without_order(said: str, *readers: str) -> str:
-    """What was said besides the reads that nothing orders with an update; one of `readers` has to be their first."""
+    """The messages besides those about reads that nothing orders with an update; one of `readers` has to be their first."""
     line = re.compile(r"(?m)^.*warning: node '(.*?)': reads a variable, and nothing in the input orders .*\n")
     found = line.search(said)
     assert found and found[1] in readers, said

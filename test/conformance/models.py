@@ -57,7 +57,7 @@ class Spec:
 
 @dataclasses.dataclass(frozen=True)
 class Zoo:
-    """What the tests know about a model, apart from its graph."""
+    """The properties of a model that the tests use, apart from its graph."""
 
     build: Callable
     anchor: str  # the first op that works on rows of x: each replica must see its share there
@@ -86,7 +86,7 @@ class Built:
 
 
 class Builder:
-    """What the models share: placeholders, variables, the loss's two forms, and the training op."""
+    """The common parts of the models: placeholders, variables, the loss's two forms, and the training op."""
 
     def __init__(self, spec: Spec, towers: int = 1, gradient_scale: float = 1.0, random: bool = False):
         self.spec = spec

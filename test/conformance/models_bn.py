@@ -101,7 +101,7 @@ def batch_norm_first(b: Builder):
 
 
 def batch_norm_keras(b: Builder):
-    """What Keras 2 makes of its layer."""
+    """The ops of the layer of Keras 2."""
     import tf_keras
 
     def norm(b, h, scope):
@@ -138,7 +138,7 @@ def moments(b: Builder):
 
 
 def moments_keras(b: Builder):
-    """What Keras 2 makes of a layer that is not fused, here of vectors."""
+    """The ops of the layer of Keras 2 that is not fused, here on vectors."""
     import tf_keras
 
     x, y = b.inputs([5], [1])

@@ -228,8 +228,8 @@ def longest(b: Builder):
 
 
 def decoded(b: Builder):
-    """Until all rows have ended, each after as many turns as it asks for: a row that has ended keeps its state. What is
-    made of all turns tells how many there were."""
+    """Until all rows have ended, each after as many turns as it asks for: a row that has ended keeps its state. A value
+    computed from all turns tells how many there were."""
     x, y = b.inputs([5], [1])
     lengths = b.placeholder("lengths", [], tf.int32)
     w = b.variable("w", [5, 5], 0.4)

@@ -184,7 +184,7 @@ class Subject:
         return (None, "not lowered: " + done.stderr.splitlines()[0]) if done.returncode else (out, "")
 
     def numbers(self, path: str) -> str:
-        """What is wrong with a mutant when TensorFlow runs it, or ''."""
+        """The fault of a mutant when TensorFlow runs it, or ''."""
         want = self.reference
         try:
             got = self.observe(path)

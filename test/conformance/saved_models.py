@@ -254,7 +254,7 @@ class Keras3(KerasTf):
 
 
 class Serving(Case):
-    """What `model.export()` of Keras 3 writes: predictions only."""
+    """The output of `model.export()` of Keras 3: predictions only."""
 
     calls = [("serving_default", {"x": (4,)})]
     functions = {"serving_default": "serve"}
@@ -296,7 +296,7 @@ class Version1Shared(Version1):
 
 
 class Estimator(Case):
-    """What an Estimator of TensorFlow 1.15 exports for serving."""
+    """The export of an Estimator of TensorFlow 1.15 for serving."""
 
     calls = [("predict", {"x": (4,)})]
     functions = {}
@@ -573,7 +573,7 @@ def off(got, want):
 
 
 def steps(loaded, case, first=0, count=STEPS):
-    """What the calls of some steps give, and the variables after them."""
+    """The results of the calls of some steps, and the variables after them."""
     results = []
     for step in range(first, first + count):
         for call, feeds in calls(case, step):

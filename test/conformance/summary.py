@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run of the tier prints at its end: which steps pass, are refused or warned of, and the mutation score.
+"""The summary at the end of a run of the tier: which steps pass, are refused or warned of, and the mutation score.
 
 A test says what it runs with `harness.rewrite` or `harness.Options`; each call of graft-opt that rewrites a model is noted
 under the model, the strategy and the number of replicas, and the outcome of the test goes to all that it noted.
@@ -20,7 +20,7 @@ def note(model: str, strategy: str, replicas: int, said: str, status: int):
 
 
 def taken() -> List[Tuple[str, str, int, str]]:
-    """What was noted since the last call, once each."""
+    """The notes since the last call, once each."""
     noted = sorted(set(NOTED))
     NOTED.clear()
     return noted

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What AutoDist gets wrong, by the numbers of the list of its defects, each as a case that must be right here.
+"""The faults of AutoDist, by the numbers of the list of its defects, each as a case that must be right here.
 
 Those that belong to one pass are named in the tests of that pass: A2 in test_partition.py, A5, A6 and A7 with the
 reductions, A8, A16, A23 and A24 with the parameter servers.
@@ -70,7 +70,7 @@ def test_a13_partitions_keep_the_counter_both_optimizers_and_the_schedule(strate
 
 @pytest.mark.parametrize("strategy", ["ps", "partitioned-ps", "all-reduce", "parallax"])
 def test_a14_a_late_session_does_not_initialize_again(strategy):
-    """Whoever opens another session on the servers finds the values of the first; nobody has to run an initializer."""
+    """Another session on the servers has the values of the first, without an initializer."""
     spec = Spec("embedding")
     want = harness.reference(spec)
     with Strategic(spec, Placed("2x2", strategy, "add", SMALL)) as ours:

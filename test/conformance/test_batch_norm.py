@@ -24,7 +24,7 @@ def variants(name, *flags):
     ]
 
 
-# What graft refuses without need: (model, batch). Each line is a limit, and goes when the limit goes.
+# Models that graft refuses without need: (model, batch). Each line is a limit, and goes when the limit goes.
 KNOWN = {}
 
 
@@ -72,7 +72,7 @@ def test_sync_is_the_single_device_step(spec, options):
 
 @pytest.mark.parametrize("name", FUSED)
 def test_wrong_scale_and_local_statistics_show(name):
-    """What the test above tells apart: twice the gradients, and the statistics of each replica's rows."""
+    """The test above distinguishes these faults: twice the gradients, and the statistics of each replica's rows."""
     path, data = prepare(Spec(name))
     want = run(path, None, data)
     doubled, _ = prepare(Spec(name), scale=2.0)

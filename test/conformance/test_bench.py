@@ -35,7 +35,7 @@ def test_workers(kind, rows, tmp_path):
     assert len(table) == rows, lines
     for _, _, workers, rate, *_, sent, planned in table:
         assert workers == "2" and float(rate) > 0
-        # What --plan says, both ways, and no more than what a message has beside its values.
+        # The bytes of --plan, both ways, and no more than the overhead of the messages.
         for each in sent.split(" / "):
             assert float(planned.strip(" |")) <= float(each) < 1.1 * float(planned.strip(" |")), (sent, planned)
 

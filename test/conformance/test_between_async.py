@@ -366,7 +366,7 @@ def test_killed_worker(bound):
                 last.kill()
             step = session.run(harness_read(paths[0], "global_step"))
             v = session.run(harness_read(paths[0], "v"))
-    # Of a step that is cut short the count of updates may be there or not.
+    # A step that is cut short may have counted its update or not.
     assert abs(-v[0] - step) <= 3 and np.all(v == v[0])
 
 

@@ -64,7 +64,7 @@ def test_accepted(spec, workers, servers, local, bound):
 
 
 def test_no_variables(tmp_path):
-    """Who has no variable has a file of its own all the same."""
+    """A worker without variables has a file of its own all the same."""
     path = str(tmp_path / "no_variables.meta")
     with tf.Graph().as_default():
         tf.reduce_mean(tf1.placeholder(tf.float32, [None, 4], name="x") * 2.0, name="loss")
@@ -74,10 +74,10 @@ def test_no_variables(tmp_path):
     assert ran.returncode == 0 and SAID in ran.stderr, ran.stderr
 
 
-# Of a metric that is declared sync-on-read every replica has a part, and the step is made once.
+# Every replica has a part of a metric that is declared sync-on-read, and the step is made once.
 @pytest.mark.parametrize("name", sorted(models_habits.HABITS.keys() - {"metrics"}))
 def test_habits(name):
-    """What people write in a training step, with a bound: in conditionals, in several names, beside each other."""
+    """The idioms of training steps, with a bound: in conditionals, in several names, beside each other."""
     model = models_habits.HABITS[name]
     path = compare.export(Spec(name), model.build)
     fetches = [f"--fetch={f.split(':')[0]}" for f in (*model.fetches, *model.after)]
@@ -87,7 +87,7 @@ def test_habits(name):
 
 
 def mutants(node):
-    """What makes a node wrong, by a word."""
+    """The edits that make a node wrong, by a word."""
 
     def lock(n):
         n.attr["use_locking"].b = False

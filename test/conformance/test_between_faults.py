@@ -68,14 +68,14 @@ class Chief:
         self.running = self.pool.submit(self.work)
 
     def waits(self):
-        """Whether it makes no step in a second, but for one that was on its way."""
+        """Returns true if it makes no step in a second, except one that was on its way."""
         time.sleep(0.3)
         before = self.made
         time.sleep(1)
         return self.made == before
 
     def reaches(self, steps):
-        """Whether it makes as many in the next seconds."""
+        """Returns true if it makes as many in the next seconds."""
         limit = time.monotonic() + 30
         while self.made < steps and time.monotonic() < limit and not self.running.done():
             time.sleep(0.02)

@@ -103,7 +103,7 @@ class Cluster:
         for session in self.sessions:
             session.close()
         self.pool.shutdown()
-        # What the servers keep: variables and queues.
+        # The state of the servers: variables and queues.
         tf1.Session.reset(self.servers[0].target)
 
     def one(self, i, what, feeds=None):
@@ -193,14 +193,14 @@ def test_strategies(of_strategies):
             all_of_them.check(want.variables[i], f"after step {i}")
 
 
-# What replicas draw is not what the single device draws; and this test gives workers rows of the first axis.
+# The samples of the replicas are not those of the single device; and this test gives workers rows of the first axis.
 LEFT_OUT = ("dropout", "steps_first")
 HABITS = [(name, 2 + (i % 2)) for i, name in enumerate(models_habits.HABITS) if name not in LEFT_OUT]
 
 
 @pytest.mark.parametrize("name,workers", HABITS)
 def test_more_steps(name, workers):
-    """What people write in a training step: each of it between graphs."""
+    """The idioms of training steps: each of them between graphs."""
     more_steps(models_habits.HABITS[name], Spec(name), workers, "ps")
 
 
@@ -211,7 +211,7 @@ def test_more_steps_with_copies(name, workers):
 
 
 def more_steps(model, spec, workers, strategy, rows=()):
-    """Of what `rows` names each worker has its own rows."""
+    """Each worker has its own rows of the tensors that `rows` names."""
     data = models_habits.batches(model.data, len(model.steps))
     path = compare.export(spec, model.build)
     want = compare.run(path, data, model.steps, model.fetches, model.after)

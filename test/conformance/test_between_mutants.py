@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What --certify refuses in files of workers matters: each mutant is run in TensorFlow servers, where it ends with other
+"""Each refusal of --certify for files of workers matters: each mutant is run in TensorFlow servers, where it ends with other
 numbers, with an error, or not at all (and then by its timeout)."""
 
 import harness
@@ -95,7 +95,7 @@ MUTANTS = [
 
 
 def outcome(paths):
-    """How two steps end, each of which is run on all workers at the same time. Of a worker that has just begun the copies
+    """How two steps end, each of which is run on all workers at the same time. The copies of a worker that has just begun
     are set right after its first step, so one would not show all."""
     want, steps = harness.reference(SPEC), 2
     options = tf1.RunOptions(timeout_in_ms=TIMEOUT_MS)
@@ -105,7 +105,7 @@ def outcome(paths):
             feeds = both.rows(batch)
             runs = [both.pool.submit(both.sessions[i].run, "train_op", feeds(i), options) for i in range(len(paths))]
             failed = [error for error in (run.exception(timeout=60) for run in runs) if error is not None]
-            # Whoever runs into its timeout has waited; what failed before says why.
+            # A run with a timeout has waited; an earlier failure says why.
             if failed:
                 return "hang" if all(isinstance(e, tf.errors.DeadlineExceededError) for e in failed) else "error"
         values, copies = both.one(0, both.variables), both.one(-1, both.copies)
@@ -128,7 +128,7 @@ def broken(paths, edit):
 
 @pytest.mark.parametrize("strategy", ["ps", "all-reduce"])
 def test_good(strategy):
-    """What is broken below is good before."""
+    """The files are good before the tests below break them."""
     paths, _ = rewrite(harness.export(SPEC), 2, 1, strategy=strategy)
     assert outcome(broken(paths, lambda metas: None)) == "good"
 

@@ -51,7 +51,7 @@ def certify(files, path):
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("workers,servers,local", [(2, 1, 1), (3, 2, 1), (2, 0, 2), (3, 1, 2)])
 def test_accepted(strategy, workers, servers, local):
-    """What is written is accepted, in any order of the files."""
+    """The written files are accepted, in any order."""
     for model in ("mlp_adam", "mlp_clip", "embedding", "cnn_nobn", "adamw_assign"):
         for kind in ("resource", "ref"):
             path = harness.export(Spec(model, kind))
@@ -71,7 +71,7 @@ def test_proxies(strategy, kind):
 
 
 def mutants(node):
-    """What makes a copy of a node wrong, by a word."""
+    """The edits that make a copy of a node wrong, by a word."""
     scope = node.name.split("/")[0]
 
     def name(n):
@@ -202,7 +202,7 @@ def test_what_is_kept_on_a_server(tmp_path):
 
 
 def test_copies_are_read_by_a_function(tmp_path):
-    """What a worker that was started again takes from the chief is no edge between tasks, and is of the variable that it is
+    """The values that a restarted worker takes from the chief are no edge between tasks, and are of the variable that it is
     a copy of."""
     path = harness.export(Spec("mlp_adam", "resource"))
     files = rewrite(path, 2, 0, "all-reduce")
@@ -244,7 +244,7 @@ def test_copies_are_read_by_a_function(tmp_path):
 
 
 def test_when_a_session_may_be_prepared(tmp_path):
-    """What says it asks variables and does nothing else, and no step waits for it."""
+    """A node that claims to ask variables does nothing else, and no step waits for it."""
     path = harness.export(Spec("mlp_adam", "resource"))
     files = rewrite(path, 2, 0, "all-reduce")
     name = "graft/ready_for_local_init_op"
@@ -275,7 +275,7 @@ def test_when_a_session_may_be_prepared(tmp_path):
 
 
 def crossing(meta, name):
-    """What a run of a name sends from task to task."""
+    """The tensors that a run of a name sends from task to task."""
     nodes, seen, work, found = {n.name: n for n in meta.graph_def.node}, set(), [name], set()
     task = lambda node: re.sub("/device:.*", "", node.device)
     while work:

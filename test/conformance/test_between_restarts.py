@@ -98,7 +98,7 @@ def test_killed_chief(strategy, servers):
             chief = tasks.start(0)
             assert chief.until("session") == kept
             assert chief.until("step") == kept + 1
-            # Who waited for a run to begin does not see it. Others are in a new session, of a step that is at or after that
+            # A worker that waited for a run to begin does not see it. Others are in a new session, of a step that is at or after that
             # of the checkpoint.
             if strategy != "ps":
                 other.until("session", after=sessions)

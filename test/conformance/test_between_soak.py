@@ -32,7 +32,7 @@ def batch():
 
 
 def tasks_of(form, steps, limit):
-    # Who does not wait makes hundreds of steps while another starts again: slowly, so that faults are among steps.
+    # A worker that does not wait makes hundreds of steps while another starts again: slowly, so that faults are among steps.
     more = dict(last=steps, save_steps=SAVE_STEPS, sleep=0.1 if form == "async" else 0, limit=limit)
     if form == "waiting":
         return of_strategy("ps", SERVERS, WORKERS, SPEC, **more)

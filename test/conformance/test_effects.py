@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a step does beside its variables happens as often as in the input, with the values of the global batch.
+"""The effects of a step beside its variables happen as often as in the input, with the values of the global batch.
 
 Each effect leaves something that can be counted: lines of a file or of stderr, calls, events, elements, nodes that ran.
 """

@@ -63,7 +63,7 @@ def test_recorded():
 
 @pytest.mark.parametrize("family", [name for name in table.families() if golden.ops_of(name)])
 def test_claims(family, seed):
-    """Of each recipe of the record that is claimed which was: TensorFlow does not tell a claim that is less than it could be."""
+    """The claims about each recipe are those of the record: TensorFlow does not tell a claim that is less than it could be."""
     if golden.recorded_version() != golden.version():
         pytest.skip("the record is of another TensorFlow, which has other types")
     stale, differing = golden.changed(golden.ops_of(family))

@@ -128,7 +128,7 @@ COMBINATIONS = [
 @pytest.mark.parametrize("kind,loss,options", COMBINATIONS, ids=str)
 @pytest.mark.parametrize("model", MODELS)
 def test_same_steps(model, kind, loss, options):
-    # Of a variable by reference TensorFlow makes the gradient of a lookup in an order of its own.
+    # For a reference variable TensorFlow computes the gradient of a lookup in another order.
     spread = ("--min-spread=100",) if kind == "resource" else ()
     options = dataclasses.replace(options, extra=("--feed=x+y=split", *spread))
     path = compare.export(Spec(f"columns-{model}", kind, None, loss), MODELS[model])

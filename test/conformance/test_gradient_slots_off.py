@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is found is the gradient, not the optimizer: without the op table's gradient slots every result is the same."""
+"""graft finds the gradient, not the optimizer: without the op table's gradient slots every result is the same."""
 
 import cases
 import pytest

@@ -183,7 +183,7 @@ def test_replicas(tmp_path):
 
 
 def test_machines(tmp_path):
-    """Of a resource file."""
+    """The same for a resource file."""
 
     def arguments(size):
         path = tmp_path / f"{size}.yml"
@@ -195,7 +195,7 @@ def test_machines(tmp_path):
 
 
 def test_explanations_of_all_nodes(tmp_path):
-    """Of a chain, each node of which follows from all before it."""
+    """The same for a chain, each node of which follows from all before it."""
 
     def arguments(size):
         m, at = Maker(), "h"

@@ -61,7 +61,7 @@ def test_two_workers():
 
 
 def test_page():
-    """What docs/Workers.md says, from one graph file to three processes."""
+    """The steps of docs/Workers.md, from one graph file to three processes."""
     environment = {**os.environ, "PATH": os.path.dirname(harness.graft_opt()) + os.pathsep + os.environ["PATH"]}
     page, run = (os.path.join(harness.ROOT, *path) for path in (("docs", "Workers.md"), ("test", "pages", "run_page.py")))
     done = subprocess.run(

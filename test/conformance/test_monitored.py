@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people call after import_meta_graph works on the rewritten graph as it does on the input.
+"""The functions that people call after import_meta_graph work on the rewritten graph as it does on the input.
 
 Savers, scaffolds and initializers that are built after the import know the graph by its collections only.
 """

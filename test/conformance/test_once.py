@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What no rule relates is computed once, on the whole batch: the step is that of the single device.
+"""A node that no rule relates is computed once, on the whole batch: the step is that of the single device.
 
 The models are those of test_unproved.py, which under --fallback=mean take a mean or are refused, and others in which
 rows meet all other rows.

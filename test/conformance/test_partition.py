@@ -184,7 +184,7 @@ def pytest_generate_tests(metafunc):
 
 def test_written(name, model, functional):
     """All trainable variables in parts: the same steps."""
-    # Of references, layers race with the updates of those above them, but in these.
+    # With references, layers race with the updates of those above them, but in these.
     kinds = ("ref", "resource") if name.startswith("dense_") else ("resource",)
     for number, kind in enumerate(kinds):
         with models_functions.form(functional):

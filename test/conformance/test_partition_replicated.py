@@ -26,7 +26,7 @@ CASES = [
 
 
 def pipeline(rules, replicas, strategy, reduction):
-    """What the strategy runs, with partition-variables before replicas are made."""
+    """The passes of the strategy, with partition-variables before replicas are made."""
     options = [f"--replicas={replicas}", "--device-type=CPU", f"--strategy={strategy}", f"--reduction={reduction}"]
     done = harness.run_graft([*options, "--print-pipeline-passes"], check=False)
     passes = done.stdout.strip()

@@ -50,7 +50,7 @@ def steps_of_time(b: Builder):
 
 
 def elements(b: Builder):
-    """What the condition finds in a matrix."""
+    """The elements of a matrix that fulfil the condition."""
     x, y = b.inputs([TIME, 5], [TIME])
     h = tf.tensordot(x, b.variable("w", [5, 1]), 1)[:, :, 0]
     where = tf.where(y > 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What graft-opt refuses, and what the rewritten graph refuses at run time. The output path stays untouched."""
+"""Refusals of graft-opt, and of the rewritten graph at run time. The output path stays untouched."""
 
 import harness
 import models

@@ -127,7 +127,7 @@ def cross_gates(q: Program):
 
 
 def wait_for_gate(q: Program):
-    """What takes the first reduced gradient waits at the gate of the second."""
+    """A reader of the first reduced gradient waits at the gate of the second."""
     one, two = find(q, "NoOp", "gate")[:2]
     for node in q.nodes.values():
         if "^" + one in node.input:
@@ -153,7 +153,7 @@ def check_all(q: Program):
 
 NEEDS_FEED, NO_VALUE = tf1.errors.InvalidArgumentError, tf1.errors.FailedPreconditionError
 SAVE = {"save/Const:0": os.path.join(harness.workdir(), "apart")}
-# What is broken, in which way; the name that shows it, what it is given, what is run first, and the error; None: it
+# The broken node and the edit; the name that shows it, its feeds, the earlier run, and the error; None: it
 # changes variables.
 CASES = {
     "bucket": ("buckets", None, "train_v", X, ["init"], NEEDS_FEED),
@@ -173,7 +173,7 @@ CASES = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_good(way):
-    """What is not broken is accepted."""
+    """The certificate accepts the unbroken program."""
     if "buckets" not in way:
         original, program, file = graphs(way)
         assert refusal(program, original) == refusal(file, original) == ""

@@ -74,7 +74,7 @@ def sample(subject, level, most, listed):
 @pytest.mark.parametrize("level", ["program", "lowered"])
 @pytest.mark.parametrize("case", CASES, ids="-".join)
 def test_mutants(case, level, request, monkeypatch):
-    """What is not broken is accepted; every mutant is refused, or is listed and changes no number."""
+    """The unbroken file is accepted; every mutant is refused, or is listed and changes no number."""
     monkeypatch.setattr(harness, "RUN_TIMEOUT_MS", 5000)
     strategy, model, kind = case
     reduction, *flags = WAYS[strategy]

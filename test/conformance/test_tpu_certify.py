@@ -24,7 +24,7 @@ from models_loops import LOOPS
 tf1 = tf.compat.v1
 
 MORE = {**HABITS, **LOOPS, **BRANCHES, **FUNCTIONS, **EXACT, **FUSED}
-# What a TPU draws is not known; of one replica, what divides a number that is fed is not looked at.
+# The samples of a TPU are not known; with one replica, graft does not check the divisors of a fed number.
 DRAWS = ("dropout",)
 OF_NONE = ("fed_rows",)
 
@@ -78,7 +78,7 @@ def test_draws_are_refused():
 # --- Faults. ---
 
 CLUSTER, HOST = "_tpu_replicate", "_xla_outside_compilation"
-# What a TPU does not do, or does somewhere else or in another order, is the same step.
+# The step stays the same if a TPU leaves a node out, runs it elsewhere, or in another order.
 NO_VALUES = {
     "TPUReplicateMetadata": {
         "allow_soft_placement", "num_cores_per_replica", "step_marker_location", "topology", "use_tpu",
@@ -94,7 +94,7 @@ HINTS = {
 
 
 def altered(attr):
-    """Whether another value of the same kind was set."""
+    """Returns true if another value of the same kind was set."""
     kind = attr.WhichOneof("value")
     if kind == "s":
         attr.s += b"1"
@@ -205,7 +205,7 @@ def faults(graph):
         if member and op != "TPUReplicateMetadata":
             yield f"{name} is outside ({op})", of(name, lambda n: n.attr.pop(CLUSTER))
             yield f"{name} is in another one ({op})", of(name, lambda n: setattr(n.attr[CLUSTER], "s", b"other"))
-        # What only constants make and only the computation reads may as well be inside.
+        # A function of constants that only the computation reads may as well be inside.
         alone = all(CLUSTER in nodes[user].attr for user in users.get(name, ())) and op in ("Reshape", "Fill", "Cast")
         border = op in ("TPUReplicatedInput", "TPUReplicatedOutput")
         if not member and not border and data and name in users and not alone:

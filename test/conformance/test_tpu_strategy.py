@@ -64,7 +64,7 @@ def check_more(name, model, batch, replicas):
     path = compare.export(Spec(name, "resource", batch), model.build)
     data = models_habits.batches(model.data, len(model.steps))
     if len(set(model.steps)) > 1:
-        # Whoever fetches the loss runs the step, and these do not in every run.
+        # A run that fetches the loss runs the step, and these do not in every run.
         model = dataclasses.replace(model, fetches=(), after=())
     want = compare.run(path, data, model.steps, model.fetches, model.after)
     # A vector that nothing reads is a result of the computation only if it is named.
@@ -97,7 +97,7 @@ def test_sparse_feeds(model):
 
 
 def test_several_train_ops():
-    """Whoever runs one of several train ops runs the computation, and with it all of them."""
+    """A run of one of several train ops runs the computation, and with it all of them."""
     path = compare.export(Spec("gan", "resource"), HABITS["gan"].build)
     flags = ["--replicas=2", "--device-type=TPU", "--strategy=tpu", *HABITS["gan"].flags]
     done = harness.run_graft([path, "-o", path + ".no", "--strict", *flags], check=False)
@@ -141,7 +141,7 @@ def test_batch_norm(model):
 
 
 def model_with_a_summary():
-    """What docs/Tpu.md speaks of."""
+    """The cases of docs/Tpu.md."""
     graph = tf.Graph()
     with graph.as_default():
         tf1.get_variable_scope().set_use_resource(True)

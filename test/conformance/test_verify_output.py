@@ -29,10 +29,10 @@ WAYS = (
     ("--strategy=partitioned-all-reduce", SMALL),
     ("--strategy=random-axis-partition-all-reduce", SMALL),
     ("--strategy=random-axis-partition-all-reduce", SMALL, "--bucket-bytes=1M"),
-    # What is not proved is not certified in this form.
+    # graft does not certify unproved values in this form.
     ("--strategy=tpu", "--strict", "--verify-output"),
 )
-# What is true of TPUs, so that graft cannot certify it.
+# Properties of TPUs that graft cannot certify.
 UNKNOWN_OF_TPUS = (
     "the replicas of a TPU may draw the same numbers",
     "uses the variable 'table' in place but is not on its device /device:CPU:1",

@@ -173,7 +173,7 @@ def test_more_steps(name, workers):
 
 
 def queues(workers, spec, data, steps, *flags):
-    """What workers do whose queues hold data(i), and what is said."""
+    """The steps of workers whose queues hold data(i), and the messages."""
     source = SOURCES[spec.model]
     paths, said = rewrite(compare.export(spec, source.build), workers, *flags)
     with Workers(paths) as all_of_them:
@@ -243,7 +243,7 @@ def test_random_initial_values_and_checkpoints():
 
 
 def effects(b):
-    """What worker 0 prints, what it draws for all, rows and truths that are fetched."""
+    """The prints of worker 0, its samples for all workers, fetched rows and booleans."""
     _, _, rows = models_habits.regress(b)
     step = tf1.train.get_or_create_global_step()
     loss = b.loss(b.total(rows))

@@ -124,7 +124,7 @@ class Expander:
                 source = place(split_input(text)[0])
                 if source != place(node.name) and self.nodes[split_input(text)[0]].op != "NextIteration":
                     waits.setdefault(place(node.name), set()).add(source)
-        # What a TPUReplicatedInput waits for in its own computation is not there once the computation is one node.
+        # A control input of a TPUReplicatedInput within its computation is gone once the computation is one node.
         for node in self.nodes.values():
             if node.op == "TPUReplicatedInput":
                 sources = [split_input(text)[0] for text in node.input]

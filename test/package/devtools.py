@@ -21,7 +21,7 @@ def find():
 
 
 class Browser:
-    """One page. What it complains about, on its console or as an exception, is in `errors`; what it asks for, in `requests`."""
+    """One page. `errors` has the messages of its console and its exceptions, `requests` the URLs that it loads."""
 
     def __init__(self, browser, width=1280, height=900):
         self.profile = tempfile.mkdtemp()

@@ -327,7 +327,7 @@ def draw_for_docs(browser, graft_opt, graph, folder):
 
 
 def looks_as_before(browser, graft_opt, graphs, folder, kept, write):
-    """`graphs`: by name a file and flags. Of the first, other fonts pass and what is broken does not."""
+    """`graphs`: by name a file and flags. With the first, other fonts pass and broken pages do not."""
     browser.scheme("light")
     browser.call("Emulation.setDeviceMetricsOverride", width=WIDTH, height=900, deviceScaleFactor=1, mobile=False)
     browser.call("Page.addScriptToEvaluateOnNewDocument", source=SAME_WIDTHS)

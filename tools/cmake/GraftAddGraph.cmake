@@ -71,8 +71,8 @@ function(graft_add_graph Target)
     list(APPEND Options --write-if-changed)
   endif()
 
-  # The other files of a SavedModel's folder are in the depfile. Of a folder the
-  # output is one, which is replaced.
+  # The other files of a SavedModel's folder are in the depfile. An output
+  # for a folder is a folder, which is replaced.
   set(Dependency "${Input}")
   if(IS_DIRECTORY "${Input}")
     set(Dependency "${Input}/saved_model.pb")

@@ -38,7 +38,7 @@ def read(path):
 
 
 def run(tool, command):
-    """What the command prints: messages, and then its output."""
+    """The messages of the command, and then its output."""
     path = os.path.dirname(os.path.abspath(tool)) + os.pathsep + os.environ["PATH"]
     done = subprocess.run(
         ["/bin/bash", "-c", command],

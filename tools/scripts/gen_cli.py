@@ -39,7 +39,7 @@ EVERY = [
 
 
 def options_of(bin_dir, program):
-    """What the program says of itself."""
+    """The options that the program prints."""
     path = os.path.join(bin_dir, program)
     done = subprocess.run([path, "--print-options-json"], stdout=subprocess.PIPE, check=True)
     table = json.loads(done.stdout)
@@ -149,7 +149,7 @@ def manual(program, table):
 
 
 def kind(option):
-    """What to complete the value with: words, and whether files, too."""
+    """The words that complete the value, and if files do, too."""
     return option.get("words", []), option.get("value") in FILES
 
 

@@ -60,7 +60,7 @@ class FileWriter:
     def __init__(self, file):
         self.file = file
         self.proto3 = file.syntax == "proto3"
-        # What this script does not write must not be there.
+        # Files that this script does not write must not exist.
         assert file.syntax in ("", "proto2", "proto3"), f"{file.name}: {file.syntax}"
         assert not (file.service or file.extension or file.weak_dependency), file.name
 

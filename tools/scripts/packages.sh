@@ -3,7 +3,7 @@
 #
 # Debian packages, for tools/demo and tools/check; sourced by them.
 
-# What building graft takes. Installed later, ccache would change all commands,
+# Packages for the build. Installed later, ccache would change all commands,
 # and what was built is built again.
 # shellcheck disable=SC2034 # used by the scripts that source this file
 build_packages=(
@@ -12,7 +12,7 @@ build_packages=(
   libprotobuf-dev protobuf-compiler libfmt-dev catch2 libbenchmark-dev
 )
 
-# What checking it takes beside that.
+# More packages for the tests.
 # shellcheck disable=SC2034
 check_packages=(
   git python3-venv

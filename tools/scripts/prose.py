@@ -20,6 +20,7 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 # A clause in the place of a noun. A question of a page ends with a question mark.
 RELATIVE = re.compile(r"^(What(ever)?|Whether|Of|Who(m|se|ever)?|Nobody|Somebody|Such as|Likewise of)\b(?![^.]*\?)")
 LONGEST_TITLE = 72
+SCRIPTS = (".py", ".sh", ".cmake")
 SINCE = "2026-11-27"
 # The first words of titles that say what a commit does, not what to do.
 NO_COMMAND = re.compile(r"^(\w+ed|\w+ing|Now|The|A|An|It|This|No|All|Some|If|When|Where|So|One|Two)\b")
@@ -51,6 +52,16 @@ def messages(text):
         found = re.match(r'[^"]*"((?:what|whether|of which|who|nobody|somebody) [^"]*)', line)
         if found and not line.lstrip().startswith("//"):
             yield number, found[1].capitalize()
+
+
+def beginnings(text):
+    """The first lines of docstrings and of blocks of comments of a script."""
+    before = ""
+    for number, line in enumerate(text.split("\n"), 1):
+        found = re.match(r"\s*(?:\"\"\"|# )(\S.*)", line)
+        if found and not re.match(r"\s*#", before):
+            yield number, found[1]
+        before = line
 
 
 def paragraphs(text):
@@ -86,6 +97,8 @@ def sentences(block):
 def check(name, text):
     if name.endswith(".md"):
         parts = paragraphs(text)
+    elif name.endswith(SCRIPTS):
+        parts = beginnings(text)
     else:
         parts = [*comments(text), *messages(text)]
     for line, block in parts:
@@ -101,7 +114,7 @@ def sources():
     found = []
     for folder, folders, names in os.walk(ROOT):
         folders[:] = sorted(set(folders) - {"build", ".git", "proto"})
-        found += [os.path.relpath(os.path.join(folder, name), ROOT) for name in names if name.endswith((".cpp", ".h", ".md"))]
+        found += [os.path.relpath(os.path.join(folder, name), ROOT) for name in names if name.endswith((".cpp", ".h", ".md", *SCRIPTS))]
     return sorted(found)
 
 

@@ -204,7 +204,7 @@ def lacking(path, covered, graft_opt):
     for name, (_, operands) in nodes.items():
         for operand in operands:
             users[operand].append(name)
-    # What the batch reaches.
+    # The nodes that the batch reaches.
     reached = {name for name, (op, _) in nodes.items() if op.startswith("Placeholder") or covered.get(op) == "once"}
     work = list(reached)
     while work:

@@ -56,7 +56,7 @@ def groups(files, build):
     alike = collections.defaultdict(list)
     for name in files:
         words = known.get(os.path.realpath(name))
-        # What the build does not know has a list of its own.
+        # Files that the build does not know have a list of their own.
         folder = os.path.dirname(name) if words is not None else name
         alike[(folder, words)].append(name)
     # Small folders go together.
@@ -71,7 +71,7 @@ def groups(files, build):
 
 
 def tidy(arguments):
-    """What clang-tidy says; None where all is clean."""
+    """The output of clang-tidy; None if it found nothing."""
     run = subprocess.run(["clang-tidy-19", *ARGUMENTS, *arguments], stdout=subprocess.PIPE,
                          stderr=subprocess.STDOUT, text=True, check=False)
     if run.returncode == 0:

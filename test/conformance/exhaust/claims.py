@@ -138,7 +138,7 @@ def relates(layout: str, of: str, k: int, true, local, slack=1.0, joined=False) 
 
 
 def alike(claim: Claim, true, local: List[np.ndarray]):
-    """What replicas have, as the true value: of digits of what may be a rounding off only that they are of one number."""
+    """The values of the replicas as the true value. Digits that may be rounding errors need only be of one number."""
     if claim.layout == "Varying" or claim.k != 0:
         return true
     try:
@@ -148,7 +148,7 @@ def alike(claim: Claim, true, local: List[np.ndarray]):
 
 
 def broken(claim: Claim, true, local: List[np.ndarray], rows, slack: float) -> Optional[str]:
-    """What is claimed and is not so; None if all holds. `rows(replica, name)`: the rows that a replica has of it."""
+    """The first false claim; None if all hold. `rows(replica, name)`: the rows that a replica has of it."""
     replicas = len(local)
     for replica, value in enumerate(local):
         if claim.shape is not None:

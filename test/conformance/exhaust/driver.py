@@ -476,7 +476,7 @@ class Graph:
         return {f"{name}:0": value for name, value in values.items() if name in names}
 
     def rewrite(self, names: List[str], replicas: int, every: List[int], outcomes: Dict[str, str]):
-        """The graph of some instances on replicas. Of one that is refused what is named is tried alone; else it is halved."""
+        """The graph of some instances on replicas. If graft refuses it, the named instances are tried alone; else it is halved."""
         if not names:
             return
         part = tf1.graph_util.extract_sub_graph(self.definition, names)
@@ -601,7 +601,7 @@ class Graph:
         )
 
     def loses_zeros(self, name, claim: claims.Claim) -> bool:
-        """Whether it is not known that zeros of a linear op are. Of rows that are gathered it is not."""
+        """Returns true if graft does not know that a linear op gives zeros for zeros. For gathered rows it does not."""
         linear = table.ZEROS.get(self.instances[name].recipe.op, ())
         zero = set(self.zero.get(name, ()))
         if claim.layout == "Replicated" and self.instances[name].recipe.op in table.whole():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What graft-opt claims of a fixed sample of recipes, and what it claimed when the record was written; in test/conformance:
+"""The claims of graft-opt about a fixed sample of recipes, now and when the record was written; in test/conformance:
 
     python -m exhaust.golden                        whether anything is claimed that is not in the record
     python -m exhaust.golden --op=Softmax --write   writes what is claimed now; TensorFlow runs what is new
@@ -40,7 +40,7 @@ def kind_of(claim: str) -> str:
 
 
 def elements(recipe: driver.Recipe, claim: str) -> Set[Tuple]:
-    """What a recipe stands for in the sample: what is claimed, for each form, value of an attribute, and kind of an operand."""
+    """The class of a recipe in the sample: the claims, for each form, value of an attribute, and kind of an operand."""
     kind = kind_of(claim)
     form = tuple(index for index, _ in recipe.choices)
     found = {("form", form, kind)}
@@ -150,14 +150,14 @@ def word(number: int) -> str:
 
 
 def block(op: str) -> str:
-    """What is claimed of an op: the claims, and which of them each recipe of the sample has, by its place among all."""
+    """The claims about an op, and which of them each recipe of the sample has, by its place among all."""
     recipes = recipes_of(op)
     sample = set(covering(claimed(recipes)))
     return text_of(op, recipes, [place for place, recipe in enumerate(recipes) if recipe in sample])
 
 
 def text_of(op: str, recipes: Sequence[driver.Recipe], sample: Sequence[int]) -> str:
-    # What else is in a graph may be what tells how rows of several feeds are related: those of the sample are alone in theirs.
+    # Other nodes of a graph may relate the rows of several feeds: those of the sample are alone in theirs.
     claims = claimed([recipes[place] for place in sample])
     words: Dict[str, str] = {}
     places = [f"{place}{words.setdefault(claims[recipes[place]], word(len(words)))}" for place in sample]

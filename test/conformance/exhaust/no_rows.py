@@ -102,7 +102,7 @@ def has_nan(value: np.ndarray) -> bool:
 
 
 def fault(found, port: int, rows: int) -> Optional[str]:
-    """What is wrong of a result on so few rows, that is not on more. What fails on one row may lack the row of an index."""
+    """The faults of a result on so few rows, but not on more. An op that fails on one row may lack the row of an index."""
     more = [n for n in ROWS if n > max(rows, 1)]
     if any(found[n, byte] is None for n in (*more, 1) for byte in BYTES):
         return None
@@ -126,12 +126,12 @@ def faults(runs: Runs, rows: int) -> Dict[driver.Recipe, Dict[int, str]]:
     return result
 
 
-# What a replica that has no rows would give: Replicated results of kernels that fail are made of the rows of all replicas.
+# Results of a replica without rows: Replicated results of kernels that fail are made of the rows of all replicas.
 CLAIMS = {"Fails": ("Sharded", "Partial"), "Unwritten": ("Replicated", "Partial"), "NotANumber": ("Replicated", "Partial")}
 
 
 def related(wrong: Dict[driver.Recipe, Dict[int, str]]) -> Dict[driver.Recipe, str]:
-    """What is wrong of results that graft-opt relates to those of the single device, where a replica runs on its own rows."""
+    """The faults of results that graft-opt relates to those of the single device, where a replica runs on its own rows."""
     claims, result = {}, {}
     # In graphs of their own: where others count rows by values, less is claimed of an op of the list.
     for op in {recipe.op for recipe in wrong}:

@@ -742,7 +742,7 @@ NOT_COVERED: Dict[str, str] = {
 # No op of TensorFlow, or an entry of a program's own.
 NO_OPS = re.compile(r"ToReplicasOp|FromReplicasOp|ReduceOp|GatherOp|ScaleOp|Collective\w+|Accumulator\w+Gradient")
 
-# What is wrong, and not mended yet: a failure that a pattern fits is counted, and fails no test. A mend takes its line away.
+# Known faults: a failure that a pattern fits is counted, and fails no test. A mend takes its line away.
 KNOWN: Dict[str, str] = {
     r"^DepthToSpace\(.* static, .*TensorFlow does not load it: Dimension size must be evenly divisible":
         "the channels are the rows of a static batch, and those of one replica do not divide into blocks",

@@ -32,7 +32,7 @@ GRAFT_TIMEOUT = 60
 ASKED = {"random", "local-batch-norm", "compressor", "policy", "grad", "one-step", "combine"}
 NOT_PROVED = {"fallback", "write", "fetch", "effect", "call"}
 BAD = ("wrong", "fails", "drift", "crash", "hang")
-# What the certificate refuses because of what a user may mend in the input. Any other refusal of the certificate is one of
+# Refusals of the certificate that a user can mend in the input. Any other refusal of the certificate is one of
 # a program that graft should not have made.
 MENDABLE = (
     "may be out of its range at run time",
@@ -253,7 +253,7 @@ def shaken(graph_def, rng, dtype):
     return result
 
 
-# What a processor computes in packets, and the elements that are left over in another way: how many these are depends on the
+# A processor computes packets of elements in one way, and the elements left over in another: how many these are depends on the
 # rows. So equal elements of the input need not give equal results, and which of them is largest is chance.
 PACKETS = {"Sigmoid", "Tanh", "Exp", "Expm1", "Log", "Log1p", "Softplus", "Softsign", "Elu", "Selu", "Erf", "Pow", "Rsqrt", "Sin",
            "Cos", "Softmax", "LogSoftmax"}  # fmt: skip

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What graft says of a graph: remarks, warnings and errors."""
+"""The messages of graft about a graph: remarks, warnings and errors."""
 
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Sequence, Tuple, Union
@@ -19,7 +19,7 @@ class Diagnostic:
     pass_name: str = ""
     """The pass that says it, such as `insert-reductions`."""
     facts: Dict[str, Union[str, int, List[str]]] = field(default_factory=dict)
-    """What the message says, by stable names: `{"type": "Partial", "scale": -1}`."""
+    """The facts of the message, by stable names: `{"type": "Partial", "scale": -1}`."""
     notes: List[str] = field(default_factory=list)
     file: str = ""
     """The file that it is about, if that is not the graph."""
@@ -28,7 +28,7 @@ class Diagnostic:
 
     @classmethod
     def of(cls, entry: Dict[str, Any]) -> "Diagnostic":
-        """Of an element of `--remarks=FILE.json`."""
+        """Makes a diagnostic from an element of `--remarks=FILE.json`."""
         return cls(
             level=entry["Level"],
             message=entry["Message"],

@@ -22,7 +22,7 @@ class Loaded:
         self.init_op = init_op
         """Runs all initializers, those of copies too; not needed before `saver.restore`."""
         self.train_op = train_op
-        """What the collection `train_op` has, as optimizers put it there; a list if it has several, None if none."""
+        """The op in the collection `train_op`, where optimizers put it; a list if the collection has several, None if none."""
         self.saver = saver
         """A tf.compat.v1.train.Saver of the checkpoints of the input; None if the input has none."""
         self.feeds = feeds

@@ -20,7 +20,7 @@ How = Union[str, int, None]
 
 @dataclass(frozen=True)
 class PlanRow:
-    """What a step is predicted to cost under a strategy; docs/Plan.md says how."""
+    """The predicted cost of a step under a strategy; docs/Plan.md has the model."""
 
     strategy: str
     seconds: float
@@ -31,7 +31,7 @@ class PlanRow:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a step of each strategy is predicted to cost, the cheapest first."""
+    """The predicted cost of a step under each strategy, the cheapest first."""
 
     replicas: int
     nodes: int
@@ -128,7 +128,7 @@ def _kind(path: str) -> str:
 
 
 class _Input:
-    """The file of a graph. What is in memory is written to `folder` once."""
+    """The file of a graph. A graph in memory is written to `folder` once."""
 
     def __init__(self, model: Any, folder: str):
         self.message: Any = None
@@ -157,13 +157,13 @@ class _Input:
 
 
 def _saver_def(graph: Any) -> Any:
-    """Of a saver that the graph has in a collection, as MonitoredTrainingSession makes it."""
+    """The definition of a saver that the graph has in a collection, as MonitoredTrainingSession makes it."""
     savers = graph.get_collection("savers")
     return savers[0].as_saver_def() if savers and hasattr(savers[0], "as_saver_def") else None
 
 
 class Rewrite:
-    """What `rewrite` made: a file, and what was said of it."""
+    """The result of `rewrite`: a file, and the messages about it."""
 
     def __init__(self, path: str, source: _Input, diagnostics: List[Diagnostic], flags: List[str], folder: Any):
         self.path = path
@@ -179,12 +179,12 @@ class Rewrite:
 
     @property
     def remarks(self) -> List[Diagnostic]:
-        """What was done, and why."""
+        """The decisions of graft, with their reasons."""
         return [each for each in self.diagnostics if each.level == "remark"]
 
     @property
     def warnings(self) -> List[Diagnostic]:
-        """What is not proved, or rests on an assumption."""
+        """The values that are not proved, or rest on an assumption."""
         return [each for each in self.diagnostics if each.level == "warning"]
 
     @property
@@ -221,7 +221,7 @@ class Rewrite:
 
     @property
     def plan(self) -> Plan:
-        """What a step of each strategy is predicted to cost on these devices, in seconds and bytes.
+        """The predicted cost of a step of each strategy on these devices, in seconds and bytes.
 
         graft-opt is run for it when it is asked for first. GraftError if the graph trains no variable."""
         if self._plan is None:
