@@ -8,6 +8,7 @@
 #define GRAFT_LIB_DRIVER_NOUPDATE_H
 
 #include "lib/io/Module.h"
+#include "lib/support/Diagnostics.h"
 
 namespace graft {
 
