@@ -402,6 +402,10 @@ RepeatedRows::State RepeatedRows::scale(NodeId N) {
       need(Need::Factor, N, 0, only(It->second));
     return only(It->second);
   }
+  // A plan may not know that the value is zero.
+  ReplicationType Value = Facts.Types.number(E);
+  if (!Plan && S == 0 && Value.Zero && Value.isReplicated())
+    return 0;
   bool HasFactor = G.node(N).NumData == 2;
   if (HasFactor) {
     if (!runsWith(G.input(N, 1), E))
