@@ -26,9 +26,8 @@ static uint8_t roleOf(StringRef Name, const OpDef *Op) {
     return Kind == UpdateKind::Assign ? Assigns : Updates;
   if (isVariableOp(Name))
     return Holds;
-  return Name.starts_with(op::Placeholder) ||
-                 Name.starts_with(op::QueueDequeue) ||
-                 Name.starts_with(op::IteratorGetNext) ||
+  return Name.starts_with(op::Placeholder) || isBatchRead(Name) ||
+                 Name == op::IteratorGetNextAsOptional ||
                  (Op && Op->readsVariable())
              ? Feeds
              : Other;

@@ -20,14 +20,6 @@ using namespace llvm;
 
 namespace graft {
 
-std::string listText(ArrayRef<std::string> Names) {
-  constexpr size_t Most = 8;
-  std::string Text = join(Names.take_front(Most), ", ");
-  if (Names.size() > Most)
-    Text += formatv(" and {0} more", Names.size() - Most).str();
-  return Text;
-}
-
 std::string diagnosticText(const Diagnostic &D) {
   return withNode(D.Node, D.Message);
 }

@@ -15,10 +15,6 @@
 
 namespace graft {
 
-/// Returns the first names of a list and the number of the others:
-/// `a, b and 3 more`.
-std::string listText(llvm::ArrayRef<std::string> Names);
-
 /// Returns the message of a diagnostic with its node.
 std::string diagnosticText(const Diagnostic &D);
 

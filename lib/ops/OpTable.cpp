@@ -135,6 +135,11 @@ bool isVariableOp(StringRef Op) {
   return Op == op::VarHandleOp || Op == op::VariableV2 || Op == op::Variable;
 }
 
+bool isBatchRead(StringRef Op) {
+  return Op.starts_with(op::QueueDequeue) || Op == op::IteratorGetNext ||
+         Op == op::IteratorGetNextSync;
+}
+
 bool AttrLimit::allowsString(StringRef Value) const {
   for (StringRef Rest = Strings, One; !Rest.empty();) {
     std::tie(One, Rest) = Rest.split('|');

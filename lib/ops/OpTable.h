@@ -57,6 +57,9 @@ bool isComplex(unsigned Type);
 /// Returns true if \p Op creates a variable.
 bool isVariableOp(llvm::StringRef Op);
 
+/// Returns true if \p Op reads elements from a queue or an iterator.
+bool isBatchRead(llvm::StringRef Op);
+
 /// One input or output of an op (OpDef.ArgDef).
 struct ArgDef {
   const char *Name;

@@ -176,6 +176,14 @@ std::string escapeControls(StringRef Text) {
   return Out;
 }
 
+std::string listText(ArrayRef<std::string> Names) {
+  constexpr size_t Most = 8;
+  std::string Text = join(Names.take_front(Most), ", ");
+  if (Names.size() > Most)
+    Text += formatv(" and {0} more", Names.size() - Most).str();
+  return Text;
+}
+
 std::string didYouMean(StringRef Word,
                        const std::vector<std::string> &Candidates,
                        const Twine &Otherwise) {

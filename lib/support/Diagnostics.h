@@ -165,6 +165,10 @@ private:
 /// bytes that are not UTF-8.
 std::string escapeControls(llvm::StringRef Text);
 
+/// Returns the first names of a list and the number of the others:
+/// `a, b and 3 more`.
+std::string listText(llvm::ArrayRef<std::string> Names);
+
 /// Returns "; did you mean 'X'?" with the candidate nearest to \p Word, or
 /// \p Otherwise if none has an edit distance of at most a third of its length.
 std::string didYouMean(llvm::StringRef Word,

@@ -20,6 +20,7 @@
 #include "lib/infer/facts/ProgramFacts.h"
 #include "lib/infer/graph/BatchSources.h"
 #include "lib/infer/rules/BatchNormReads.h"
+#include "lib/ops/OpTable.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
 #include "lib/program/forms/Compression.h"

@@ -13,6 +13,7 @@
 #include "lib/infer/graph/Topology.h"
 #include "lib/infer/sizes/Dims.h"
 #include "lib/ops/OpRule.h"
+#include "lib/ops/OpTable.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/TensorNames.h"
 #include "lib/support/Glob.h"
@@ -176,13 +177,13 @@ std::vector<std::string> Chooser::feedNames() const {
   return Names;
 }
 
-/// Returns the end of a message that lists the feeds \p Names.
-static std::string listOf(ArrayRef<std::string> Names) {
-  constexpr size_t Most = 5;
-  if (Names.empty())
-    return "; no tensor is fed";
-  return "; the feeds are " + join(Names.take_front(Most), ", ") +
-         (Names.size() > Most ? ", ..." : "");
+/// Returns the end of a message on the unknown feed \p Name of a graph with the
+/// feeds \p Known.
+static std::string suggestFeed(StringRef Name,
+                               const std::vector<std::string> &Known) {
+  std::string All = Known.empty() ? "; no tensor is fed"
+                                  : "; the feeds are " + listText(Known);
+  return didYouMean(Name, Known, All);
 }
 
 /// Returns the feed called \p Name, which may be any tensor of the graph.
@@ -192,7 +193,7 @@ Feed *Chooser::find(StringRef Name) {
     std::vector<std::string> Known = feedNames();
     Name.consume_back(":0");
     Diags.error("", ("--feed: the graph has no tensor '" + Name + "'" +
-                     didYouMean(Name, Known, listOf(Known)))
+                     suggestFeed(Name, Known))
                         .str());
     return nullptr;
   }
@@ -229,15 +230,13 @@ bool Chooser::named(ArrayRef<std::string> Rules) {
 /// matches only feeds, since no step feeds all tensors with a common prefix.
 bool Chooser::allNamed(StringRef Pattern, StringRef How, int Batch) {
   Glob Like(Pattern);
-  std::vector<std::string> Known, Meant;
-  for (const Feed &F : Feeds) {
-    Known.push_back(feedName(G, F.At));
-    if (Like.matches(Known.back()) || Like.matches(G.name(F.At.Node)))
-      Meant.push_back(Known.back());
-  }
+  std::vector<std::string> Known = feedNames(), Meant;
+  for (const auto &[F, Name] : zip(Feeds, Known))
+    if (Like.matches(Name) || Like.matches(G.name(F.At.Node)))
+      Meant.push_back(Name);
   if (Meant.empty())
     Diags.error("", ("--feed: the graph has no feed like '" + Pattern + "'" +
-                     didYouMean(Pattern, Known, listOf(Known)))
+                     suggestFeed(Pattern, Known))
                         .str());
   return !Meant.empty() &&
          all_of(Meant, [&](StringRef Name) { return named(Name, How, Batch); });

@@ -22,6 +22,7 @@
 #include "lib/infer/graph/Loops.h"
 #include "lib/infer/graph/Topology.h"
 #include "lib/infer/sizes/Dims.h"
+#include "lib/ops/OpTable.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/JoinedBatches.h"
 

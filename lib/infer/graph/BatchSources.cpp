@@ -10,17 +10,13 @@
 #include "lib/infer/graph/BatchSources.h"
 
 #include "lib/graph/Walk.h"
+#include "lib/ops/OpTable.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/JoinedBatches.h"
 
 using namespace llvm;
 
 namespace graft {
-
-bool isBatchRead(StringRef Op) {
-  return Op.starts_with(op::QueueDequeue) || Op == op::IteratorGetNext ||
-         Op == op::IteratorGetNextSync;
-}
 
 bool isElementOfOptional(const Graph &G, NodeId N) {
   return G.isOp(N, op::OptionalGetValue) && G.node(N).NumData == 1 &&

@@ -22,9 +22,6 @@ namespace graft {
 /// the file can be checked again as a program.
 inline constexpr llvm::StringRef BatchAttr = "_graft_batch";
 
-/// Returns true if \p Op reads elements from a queue or an iterator.
-bool isBatchRead(llvm::StringRef Op);
-
 /// Returns true if \p N returns the value of the Optional that
 /// IteratorGetNextAsOptional reads. Other Optionals carry values from a branch
 /// to its gradient.

@@ -15,6 +15,7 @@
 #include "lib/infer/graph/Topology.h"
 #include "lib/infer/graph/Variables.h"
 #include "lib/ops/OpRule.h"
+#include "lib/ops/OpTable.h"
 #include "lib/ops/Ops.h"
 
 #include "llvm/ADT/STLExtras.h"

@@ -18,6 +18,7 @@
 #include "lib/io/Module.h"
 #include "lib/lower/workers/Workers.h"
 #include "lib/ops/OpRule.h"
+#include "lib/ops/OpTable.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
 
