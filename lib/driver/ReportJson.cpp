@@ -10,6 +10,7 @@
 
 #include "lib/driver/ReportJson.h"
 
+#include "lib/graph/Walk.h"
 #include "lib/infer/facts/Explain.h"
 #include "lib/infer/facts/ProgramFacts.h"
 #include "lib/program/Program.h"
@@ -50,7 +51,7 @@ public:
 
 private:
   struct Counts {
-    uint64_t Nodes = 0, PerReplica = 0, Inserted = 0;
+    uint64_t Nodes = 0, PerReplica = 0, Inserted = 0, InStep = 0;
   };
 
   void text(StringRef Key, StringRef Text) { J.attribute(Key, utf8(Text)); }
@@ -61,12 +62,14 @@ private:
     count("nodes", Its.Nodes);
     count("per-replica", Its.PerReplica);
     count("inserted", Its.Inserted);
+    count("in-step", Its.InStep);
   }
   void input(StringRef File);
   void output(StringRef File);
   void variables();
   void reductions();
   void messages();
+  void findStep();
   void countScopes();
   void scopes();
   void edges();
@@ -92,6 +95,9 @@ private:
   Counts Program;
   MapVector<StringRef, Counts> Scopes;
   std::vector<int> ScopeOf; ///< By node: the innermost scope, or NoScope.
+  /// By node: it depends on the rows of a replica, or such a node depends on
+  /// it. Initialization and saving are in no step.
+  std::vector<bool> InStep;
 };
 
 void ReportWriter::input(StringRef File) {
@@ -192,6 +198,27 @@ void ReportWriter::messages() {
       });
 }
 
+void ReportWriter::findStep() {
+  std::vector<NodeId> Rows;
+  if (Facts)
+    for (NodeId N : Facts->Order)
+      for (uint32_t Port = 0; Port < Facts->Dims.numOutputs(N); ++Port)
+        if (Facts->Types.type({N, Port}).isSharded()) {
+          Rows.push_back(N);
+          break;
+        }
+  InStep.assign(G.size(), Rows.empty());
+  if (Rows.empty())
+    return;
+  walkUsers(G, std::move(Rows), Along::All, InStep);
+  std::vector<NodeId> Ends;
+  for (NodeId N = 0; N < G.size(); ++N)
+    if (InStep[N])
+      Ends.push_back(N);
+  InStep.assign(G.size(), false);
+  walkInputs(G, std::move(Ends), Along::All, InStep);
+}
+
 void ReportWriter::countScopes() {
   ScopeOf.assign(G.size(), NoScope);
   for (NodeId N : G.order()) {
@@ -199,6 +226,7 @@ void ReportWriter::countScopes() {
       ++Its.Nodes;
       Its.PerReplica += G.isPerReplica(N);
       Its.Inserted += G.node(N).Kind != Inserted::No;
+      Its.InStep += InStep[N];
     };
     Count(Program);
     StringRef Name = originName(G, N);
@@ -242,7 +270,7 @@ void ReportWriter::edges() {
   MapVector<std::pair<int, int>, Edges> Between;
   for (NodeId N : G.order())
     for (Endpoint E : G.dataInputs(N)) {
-      if (ScopeOf[E.Node] == ScopeOf[N])
+      if (ScopeOf[E.Node] == ScopeOf[N] || !InStep[N])
         continue;
       Edges &Its = Between[{ScopeOf[E.Node], ScopeOf[N]}];
       ++Its.Count;
@@ -307,6 +335,7 @@ void ReportWriter::write(StringRef Input, StringRef Output,
   bool IsWhole = !Diags.hasErrors();
   if (IsWhole && Devices.Node != NoNode)
     Facts.emplace(G);
+  findStep();
   countScopes();
   J.object([&] {
     J.attribute("schema", SchemaVersion);

@@ -102,10 +102,17 @@ def uses(browser, page):
     nodes(browser)
     steps(browser, os.path.dirname(page))
 
+    # A layer has its variables, each followed by its slots, and a search opens it.
+    browser.run("document.getElementById('query').focus(); document.getElementById('query').select()")
+    browser.type("hidden/kernel")
+    browser.click("#results li:nth-child(1) button")
+    inner = names(browser, "#variables tr.detail tbody th")
+    assert inner[:2] == ["hidden/kernel", "hidden/kernel/Adam"] and all(name.startswith("hidden/") for name in inner), inner
+
     # A column sorts.
     browser.click("#variables thead th:first-child button")
     sorted_names = names(browser, "#variables tbody th")
-    assert sorted_names == sorted(sorted_names, key=str.lower) and len(sorted_names) > 5, sorted_names
+    assert sorted_names == sorted(sorted_names, key=str.lower) and len(sorted_names) > 2, sorted_names
     is_quiet(browser, page)
 
 
@@ -115,6 +122,13 @@ def graph(browser):
     assert {"hidden", "output", "gradients"} <= set(browser.run(f"[...document.querySelectorAll('{boxes}')].map(e => e.dataset.scope)"))
     assert browser.run(f"[...document.querySelectorAll('{boxes}')].every(e => e.getAttribute('role') === 'button' && e.ariaLabel)")
     assert browser.run("document.querySelectorAll('#graph svg .line.exchange').length") > 0
+    # No step computes the saver, and no edge leaves the frame.
+    assert "Not drawn: save" in names(browser, "#graph p.note")[-1], names(browser, "#graph p.note")
+    assert "save" not in browser.run(f"[...document.querySelectorAll('{boxes}')].map(e => e.dataset.scope)")
+    assert browser.run(
+        "(() => { const svg = document.querySelector('#graph svg'), all = svg.viewBox.baseVal; return [...svg.querySelectorAll('.line')]"
+        ".every(e => { const b = e.getBBox(); return b.x >= all.x && b.y >= all.y && b.x + b.width <= all.x + all.width && b.y + b.height <= all.y + all.height; }); })()"
+    )
     browser.click("#graph svg [data-scope=gradients]")
     assert names(browser, ".path li") == ["the graph", "gradients"]
     inside = browser.run(f"[...document.querySelectorAll('{boxes}')].map(e => e.dataset.scope)")

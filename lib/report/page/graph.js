@@ -18,7 +18,7 @@ const draw = (tag, attributes = {}, ...children) => {
 
 const shorten = (text, most) => (text.length <= most ? text : `${text.slice(0, Math.ceil(most / 2) - 1)}\u2026${text.slice(-Math.floor(most / 2))}`);
 
-const noCounts = () => ({nodes: 0, "per-replica": 0, inserted: 0});
+const noCounts = () => ({nodes: 0, "per-replica": 0, inserted: 0, "in-step": 0});
 const addTo = (sum, counts, times = 1) => {
   for (const key in sum) sum[key] += times * counts[key];
 };
@@ -95,11 +95,16 @@ class ScopeTree {
     // Of each scope the box that it is in; outside of the open one this is a scope beside the path to it, or what is loose there.
     const places = new Map();
     const onPath = new Set(this.path());
+    // No step computes initialization and saving. Constants of graft in a scope of their own are no layer.
+    const isDrawn = (scope) => scope.counts["in-step"] > 0 && !(scope.name === "graft" && scope.counts.nodes === scope.counts.inserted);
+    const isIdle = !open.ranked.some(isDrawn);
+    const ranked = open.ranked.filter((scope) => isIdle || isDrawn(scope));
+    this.hidden = isIdle ? [] : open.ranked.filter((scope) => !isDrawn(scope));
     const loose = open.own;
     if (loose.nodes > 0)
       places.set(open, box({id: "loose", scope: open, isLoose: true, title: open.above ? "in no smaller scope" : "in no scope", counts: loose}));
-    for (const scope of open.ranked.slice(0, open.most)) places.set(scope, box({id: `scope ${scope.name}`, scope, title: scope.title, counts: scope.counts}));
-    const rest = open.ranked.slice(open.most);
+    for (const scope of ranked.slice(0, open.most)) places.set(scope, box({id: `scope ${scope.name}`, scope, title: scope.title, counts: scope.counts}));
+    const rest = ranked.slice(open.most);
     if (rest.length > 0) {
       const others = box({id: "others", scope: open, isRest: true, title: counted(rest.length, "smaller scope"), counts: noCounts()});
       for (const scope of rest) {
@@ -108,6 +113,7 @@ class ScopeTree {
       }
     }
     const outside = (scope, title, counts) => ({scope, title, counts, isOutside: true});
+    for (const scope of this.hidden) places.set(scope, undefined);
     for (const scope of onPath)
       if (scope !== open) places.set(scope, outside(scope, scope.above ? `${scope.name}, in no smaller scope` : "in no scope", scope.own));
     for (const scope of this.scopes)
@@ -179,6 +185,7 @@ class GraphView {
     this.zoom = 1;
     this.path = make("ol", {class: "path", "aria-label": "The scope that is open"});
     this.picture = make("div", {class: "picture", tabindex: "0", role: "group", "aria-label": "What is in the open scope, a box for each scope"});
+    this.left = make("p", {class: "note"});
     this.panel = make("div", {class: "panel", "aria-live": "polite"});
     this.picture.onkeydown = (event) => {
       if (event.key === "Escape" && this.tree.open.above) this.go(this.tree.open.above, this.tree.open);
@@ -189,7 +196,7 @@ class GraphView {
     };
     this.element = make("div", {},
       make("div", {class: "tools"}, this.path, make("span", {}, button("Larger", scale(1.25)), " ", button("Smaller", scale(0.8)), " ", button("All of it", scale(0)))),
-      this.picture,
+      this.picture, this.left,
       make("ul", {class: "legend"},
         make("li", {}, make("span", {class: "swatch spread"}), "a copy for each replica"),
         make("li", {}, make("span", {class: "swatch once"}), "once"),
@@ -225,9 +232,13 @@ class GraphView {
     }
     for (const edge of edges) graph.setEdge(edge.from.id, edge.to.id, {edge, weight: 1 + Math.log2(edge.edges)});
     dagre.layout(graph);
+    // An edge may bend outside of all boxes.
     const {width, height} = graph.graph();
-    this.size = [Math.max(1, width), Math.max(1, height)];
-    this.svg = draw("svg", {viewBox: `0 0 ${this.size.join(" ")}`},
+    const bends = graph.edges().flatMap((id) => graph.edge(id).points);
+    const [left, top] = ["x", "y"].map((axis) => Math.min(0, ...bends.map((at) => at[axis] - 8)));
+    const [right, bottom] = [["x", width], ["y", height]].map(([axis, size]) => Math.max(1, size, ...bends.map((at) => at[axis] + 8)));
+    this.size = [right - left, bottom - top];
+    this.svg = draw("svg", {viewBox: `${left} ${top} ${this.size.join(" ")}`},
       draw("defs", {}, ["edge", "exchange"].map((kind) => draw("marker",
         {id: `arrow-${kind}`, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, markerUnits: "userSpaceOnUse", orient: "auto"},
         draw("path", {d: "M0 0L8 4L0 8z", class: `arrow ${kind}`})))));
@@ -237,6 +248,10 @@ class GraphView {
     this.svg.append(...graph.edges().map((id) => this.drawEdge(graph.edge(id))));
     this.svg.append(...boxes.map(({id}) => this.drawBox(graph.node(id))));
     this.picture.replaceChildren(this.svg);
+    const {hidden} = this.tree;
+    this.left.replaceChildren(...(hidden.length === 0 ? [] : ["Not drawn: ",
+      ...hidden.slice(0, 8).flatMap((scope, index) => [index ? ", " : "", button(code(scope.title), () => this.go(scope), {class: "plain"})]),
+      hidden.length > 8 ? ` and ${hidden.length - 8} more` : ""]));
     this.zoom = Math.max(0.5, this.fit());
     this.resize();
     this.picture.scrollLeft = (this.picture.scrollWidth - this.picture.clientWidth) / 2;

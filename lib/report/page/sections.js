@@ -167,7 +167,7 @@ class Page {
     if (this.report.program.nodes === 0 || this.report.scopes.length === 0) return;
     const view = new GraphView(this.report, (scope) => [
       this.listOf("Nodes in no smaller scope", this.inScope.get(view.tree.scopes.indexOf(scope)) ?? [], (each) => each, (each) => this.explain(each)),
-      this.listOf("Variables", this.report.variables.filter((each) => isIn(each.name, scope)), (each) => each.name, (each) => this.variableTable.reveal(each)),
+      this.listOf("Variables", this.report.variables.filter((each) => isIn(each.name, scope)), (each) => each.name, (each) => this.revealVariable(each)),
       this.listOf("Reductions", this.report.reductions.filter((each) => isIn(each.node, scope)), (each) => each.node, (each) => this.reductionTable.reveal(each))]);
     this.section("graph", "Graph", make("p", {class: "note"}, "The program before it is written out for each replica: a node stands for all of its copies."),
       view.element);
@@ -219,11 +219,56 @@ class Page {
     return parts;
   }
 
+  /// A row for each layer: the variables of a scope, each followed by its slots, which are in the scope of its name.
   variables() {
-    const {variables, reductions} = this.report;
-    this.variableTable = new Table({
-      caption: `${counted(variables.length, "variable")}: where they are, and how what updates them is reduced`,
-      rows: variables,
+    const {variables} = this.report;
+    const first = new Map(variables.map((each, index) => [each.name, index]));
+    const scopeOf = (name) => name.slice(0, Math.max(0, name.lastIndexOf("/")));
+    const owner = (name) => {
+      for (let scope = scopeOf(name); scope; scope = scopeOf(scope)) if (first.has(scope)) return owner(scope);
+      return name;
+    };
+    const layers = new Map();
+    this.layerOf = new Map();
+    // A variable comes before its slots.
+    const sorted = variables.map((each, index) => [each, first.get(owner(each.name)), index]).sort((a, b) => a[1] - b[1] || a[2] - b[2]);
+    for (const [each] of sorted) {
+      const of = owner(each.name), name = scopeOf(of) || of;
+      if (!layers.has(name)) layers.set(name, {name, variables: [], slots: 0});
+      const layer = layers.get(name);
+      layer.variables.push(each);
+      layer.slots += of !== each.name;
+      this.layerOf.set(each, layer);
+      this.entries.push({name: each.name, what: `variable, ${each.policy}`, go: () => this.revealVariable(each)});
+    }
+    const different = (values) => [...new Set(values)];
+    const bytesOf = (layer) => (layer.variables.some((each) => each.bytes === undefined) ? undefined : layer.variables.reduce((sum, each) => sum + each.bytes, 0));
+    this.layerTable = new Table({
+      caption: `${counted(variables.length, "variable")} in ${counted(layers.size, "layer")}: where they are, and the reductions that update them`,
+      rows: [...layers.values()],
+      columns: [
+        {title: "Layer", cell: (each) => code(each.name), key: (each) => each.name},
+        {title: "Variables", cell: (each) => counted(each.variables.length - each.slots, "variable") + (each.slots ? ` and ${counted(each.slots, "slot")}` : ""),
+          key: (each) => each.variables.length},
+        {title: "Policy", cell: (each) => different(each.variables.map(({policy}) => policy)).join(", "), key: (each) => each.variables[0].policy},
+        {title: "Bytes of one copy", number: true, cell: (each) => bytesText(bytesOf(each)), key: (each) => bytesOf(each) ?? -1},
+        {title: "Where", cell: (each) => this.devices(different(each.variables.flatMap(({devices}) => devices)))},
+        {title: "Reductions", number: true, cell: (each) => String(this.reductionsOf(each).length), key: (each) => this.reductionsOf(each).length},
+      ],
+      detail: (layer) => (layer.table = this.variableTable(layer)).element,
+    });
+    this.section("variables", "Variables", this.layerTable.element);
+  }
+
+  reductionsOf(layer) {
+    return [...new Set(layer.variables.flatMap((each) => each.reductions))];
+  }
+
+  variableTable(layer) {
+    const {reductions} = this.report;
+    return new Table({
+      caption: `Variables of ${layer.name}`,
+      rows: layer.variables,
       columns: [
         {title: "Variable", cell: (each) => code(each.name), key: (each) => each.name},
         {title: "Policy", cell: (each) => each.policy, key: (each) => each.policy},
@@ -234,9 +279,12 @@ class Page {
           make("div", {}, button(reductions[index].message.split(", for '")[0], () => this.reductionTable.reveal(reductions[index]), {class: "plain"})))},
       ],
     });
-    for (const each of variables)
-      this.entries.push({name: each.name, what: `variable, ${each.policy}`, go: () => this.variableTable.reveal(each)});
-    this.section("variables", "Variables", this.variableTable.element);
+  }
+
+  revealVariable(variable) {
+    const layer = this.layerOf.get(variable);
+    this.layerTable.reveal(layer);
+    layer.table.reveal(variable);
   }
 
   devices(devices) {
