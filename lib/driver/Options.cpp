@@ -44,7 +44,8 @@ TextList Inputs(cl::Positional, cl::cat(Files),
 Text Output(
     "o", cl::init("-"), cl::value_desc("file"), cl::cat(Files),
     cl::desc(
-        "The output; text if it ends in .pbtxt. For the folder of a "
+        "The output; text if it ends in .pbtxt, lines if it ends in .graph. "
+        "For the folder of a "
         "SavedModel: a folder, or the graph alone if it ends in .pb or .pbtxt. "
         "Default: stdout"));
 Flag AsText("S", cl::cat(Files), cl::desc("Write text"));
@@ -238,6 +239,12 @@ Error chooseShardSize(ToolOptions &O) {
   return Error::success();
 }
 
+/// Returns true if graft reads files of \p Format.
+bool isGraph(std::optional<OutputFormat> Format) {
+  return Format == OutputFormat::Binary || Format == OutputFormat::Text ||
+         Format == OutputFormat::Lines;
+}
+
 Error chooseFormat(ToolOptions &O) {
   if (AsText && given(Emit) && Emit != "pbtxt")
     return usageError("-S and --emit: give only one");
@@ -262,6 +269,8 @@ Error chooseFormat(ToolOptions &O) {
                    .Default(OutputFormat::None);
   } else if (AsText || StringRef(Output).ends_with(".pbtxt")) {
     O.Format = OutputFormat::Text;
+  } else if (StringRef(Output).ends_with(".graph")) {
+    O.Format = OutputFormat::Lines;
   } else if (Output != "-") {
     O.Format = OutputFormat::Binary;
   }
@@ -271,8 +280,7 @@ Error chooseFormat(ToolOptions &O) {
   O.Drawing.Scopes.assign(Scopes.begin(), Scopes.end());
   if (given(Depfile) && Output == "-")
     return usageError("-d needs -o with the name of a file");
-  if (VerifyOutput && (Output == "-" || (O.Format != OutputFormat::Binary &&
-                                         O.Format != OutputFormat::Text)))
+  if (VerifyOutput && (Output == "-" || !isGraph(O.Format)))
     return usageError("--verify-output needs -o with the name of a graph file");
   if (SplitInput && Output != "-" && O.Format == OutputFormat::Binary)
     return usageError("--split-input-file writes text: add -S or --emit");
@@ -379,8 +387,7 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
   auto Ours = categories();
   cl::HideUnrelatedOptions(Ours);
   printHelpIfAsked(Argc, Argv, {Overview, Inputs, Ours, {}}, Examples, Common);
-  if (!cl::ParseCommandLineOptions(Argc, Argv, Overview, &errs()))
-    std::exit(ExitUsage);
+  parseOptions(Argc, Argv, Overview);
   if (Error E = checkRepeated(Ours))
     return E;
   ToolOptions O;
@@ -494,10 +501,9 @@ Expected<ToolOptions> parseCommandLine(int Argc, char **Argv,
     return usageError(
         "--certify does not go with flags of a strategy: the files themselves "
         "show how the step is distributed");
-  O.VerifyIfSmall =
-      !NoVerifyOutput && Output != "-" && !SplitInput &&
-      (O.Format == OutputFormat::Binary || O.Format == OutputFormat::Text) &&
-      O.Passes.Strategy && O.Passes.Strategy->To == Lowering::Replicas;
+  O.VerifyIfSmall = !NoVerifyOutput && Output != "-" && !SplitInput &&
+                    isGraph(O.Format) && O.Passes.Strategy &&
+                    O.Passes.Strategy->To == Lowering::Replicas;
   return O;
 }
 

@@ -52,10 +52,10 @@ static Expected<Module> readWritten(const Module &M,
                                     std::unique_ptr<MemoryBuffer> Bytes,
                                     OutputFormat Format) {
   using Encoding = ReadOptions::Encoding;
-  bool IsText = Format == OutputFormat::Text;
+  bool IsBinary = Format == OutputFormat::Binary;
   return readModule(std::move(Bytes),
                     {.Kind = M.Kind,
-                     .Form = IsText ? Encoding::Text : Encoding::Binary,
+                     .Form = IsBinary ? Encoding::Binary : Encoding::Text,
                      .MetaGraph = M.MetaGraphIndex});
 }
 

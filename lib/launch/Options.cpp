@@ -90,9 +90,7 @@ Expected<LaunchOptions> parseLaunchOptions(int Argc, char **Argv) {
       Argv, End, [](const char *A) { return StringRef(A) == "--"; });
   const cl::OptionCategory *Ours[] = {&Launching};
   cl::HideUnrelatedOptions(Ours);
-  if (!cl::ParseCommandLineOptions(static_cast<int>(Dashes - Argv), Argv,
-                                   Overview, &errs()))
-    std::exit(ExitUsage);
+  parseOptions(static_cast<int>(Dashes - Argv), Argv, Overview);
   if (OptionsJson) {
     printOptionsJson(outs(), {Overview, File, Ours, Exits});
     std::exit(ExitGood);

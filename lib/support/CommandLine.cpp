@@ -171,6 +171,43 @@ void printHelpIfAsked(int Argc, char **Argv, const ProgramHelp &Help,
   std::exit(ExitGood);
 }
 
+/// Returns the message \p Text of LLVM's parser in the form of other errors.
+static std::string usageText(StringRef Text) {
+  Text.consume_front(": ");
+  auto [First, Rest] = Text.trim().split('\n');
+  if (First.consume_front("Unknown command line argument '")) {
+    StringRef Word = First.split('\'').first;
+    StringRef Near = Rest.split('\'').second.split('\'').first;
+    std::vector<std::string> Known;
+    if (!Near.empty())
+      Known.push_back(Near.str());
+    return ("unknown option '" + Word + "'" +
+            didYouMean(Word, Known, "; --help lists the options"))
+        .str();
+  }
+  if (First.starts_with("Too many positional"))
+    return "too many files or arguments; --help shows the usage";
+  if (First.starts_with("Not enough positional"))
+    return "a file or an argument is missing; --help shows the usage";
+  return First.str();
+}
+
+void parseOptions(int Argc, char **Argv, StringRef Overview) {
+  std::string Text;
+  raw_string_ostream OS(Text);
+  if (cl::ParseCommandLineOptions(Argc, Argv, Overview, &OS))
+    return;
+  // LLVM prints an error of a value itself.
+  if (Text.empty())
+    std::exit(ExitUsage);
+  StringRef Program = sys::path::filename(Argv[0]), Message = Text;
+  // The parser may name the program by its path.
+  if (!Message.consume_front(Program))
+    Message.consume_front(Argv[0]);
+  std::exit(
+      failProgram(Program, createStringError(usageText(Message)), ExitUsage));
+}
+
 void parseProgram(int Argc, char **Argv, const ProgramHelp &Help) {
   cl::HideUnrelatedOptions(Help.Categories);
   // Positional arguments may be required: do not parse.
@@ -178,8 +215,7 @@ void parseProgram(int Argc, char **Argv, const ProgramHelp &Help) {
     printOptionsJson(outs(), Help);
     std::exit(ExitGood);
   }
-  if (!cl::ParseCommandLineOptions(Argc, Argv, Help.Overview, &errs()))
-    std::exit(ExitUsage);
+  parseOptions(Argc, Argv, Help.Overview);
   if (Error E = checkRepeated(Help.Categories))
     std::exit(
         failProgram(sys::path::filename(Argv[0]), std::move(E), ExitUsage));

@@ -69,6 +69,10 @@ void printHelpIfAsked(int Argc, char **Argv, const ProgramHelp &Help,
 /// shell completions are generated.
 void printOptionsJson(llvm::raw_ostream &OS, const ProgramHelp &Help);
 
+/// Parses the options of \p Argv. After an error, prints it and exits with
+/// ExitUsage.
+void parseOptions(int Argc, char **Argv, llvm::StringRef Overview);
+
 /// Parses the command line of a program whose only files are its positional
 /// arguments. Exits for --print-options-json, with the list of its options, and
 /// with ExitUsage after an error.
