@@ -84,7 +84,7 @@ class ScopeTree {
     this.open = at;
   }
 
-  /// What is drawn: `boxes`, which are `{id, scope, title, counts}` with what kind they are, and `edges` between them.
+  /// What is drawn: `boxes`, which are `{id, scope, title, counts}` with what kind they are, `edges` between them, and the scopes that are `hidden`.
   drawing() {
     const {open} = this;
     const boxes = [];
@@ -99,7 +99,7 @@ class ScopeTree {
     const isDrawn = (scope) => scope.counts["in-step"] > 0 && !(scope.name === "graft" && scope.counts.nodes === scope.counts.inserted);
     const isIdle = !open.ranked.some(isDrawn);
     const ranked = open.ranked.filter((scope) => isIdle || isDrawn(scope));
-    this.hidden = isIdle ? [] : open.ranked.filter((scope) => !isDrawn(scope));
+    const hidden = isIdle ? [] : open.ranked.filter((scope) => !isDrawn(scope));
     const loose = open.own;
     if (loose.nodes > 0)
       places.set(open, box({id: "loose", scope: open, isLoose: true, title: open.above ? "in no smaller scope" : "in no scope", counts: loose}));
@@ -113,7 +113,7 @@ class ScopeTree {
       }
     }
     const outside = (scope, title, counts) => ({scope, title, counts, isOutside: true});
-    for (const scope of this.hidden) places.set(scope, undefined);
+    for (const scope of hidden) places.set(scope, undefined);
     for (const scope of onPath)
       if (scope !== open) places.set(scope, outside(scope, scope.above ? `${scope.name}, in no smaller scope` : "in no scope", scope.own));
     for (const scope of this.scopes)
@@ -133,7 +133,7 @@ class ScopeTree {
       if (!found.has(key)) found.set(key, {from, to, ...noTraffic()});
       addTraffic(found.get(key), edge);
     }
-    return {boxes, edges: this.#bound([...found.values()], boxes)};
+    return {boxes, edges: this.#bound([...found.values()], boxes), hidden};
   }
 
   /// The edges, with a box above and one below for what is outside: those with the most edges, and one for others.
@@ -219,7 +219,7 @@ class GraphView {
   redraw() {
     this.path.replaceChildren(...this.tree.path().map((scope) => make("li", {}, scope === this.tree.open
       ? make("span", {tabindex: "-1", "aria-current": "true"}, code(scope.title)) : button(code(scope.title), () => this.go(scope), {class: "plain"}))));
-    const {boxes, edges} = this.tree.drawing();
+    const {boxes, edges, hidden} = this.tree.drawing();
     const graph = new dagre.graphlib.Graph({compound: true});
     graph.setGraph({rankdir: "TB", nodesep: 14, ranksep: 38, edgesep: 8, marginx: 8, marginy: 8});
     graph.setDefaultEdgeLabel(() => ({}));
@@ -248,7 +248,6 @@ class GraphView {
     this.svg.append(...graph.edges().map((id) => this.drawEdge(graph.edge(id))));
     this.svg.append(...boxes.map(({id}) => this.drawBox(graph.node(id))));
     this.picture.replaceChildren(this.svg);
-    const {hidden} = this.tree;
     this.left.replaceChildren(...(hidden.length === 0 ? [] : ["Not drawn: ",
       ...hidden.slice(0, 8).flatMap((scope, index) => [index ? ", " : "", button(code(scope.title), () => this.go(scope), {class: "plain"})]),
       hidden.length > 8 ? ` and ${hidden.length - 8} more` : ""]));

@@ -231,9 +231,9 @@ class Page {
     const layers = new Map();
     this.layerOf = new Map();
     // A variable comes before its slots.
-    const sorted = variables.map((each, index) => [each, first.get(owner(each.name)), index]).sort((a, b) => a[1] - b[1] || a[2] - b[2]);
-    for (const [each] of sorted) {
-      const of = owner(each.name), name = scopeOf(of) || of;
+    const sorted = variables.map((each) => ({each, of: owner(each.name)})).sort((a, b) => first.get(a.of) - first.get(b.of));
+    for (const {each, of} of sorted) {
+      const name = scopeOf(of) || of;
       if (!layers.has(name)) layers.set(name, {name, variables: [], slots: 0});
       const layer = layers.get(name);
       layer.variables.push(each);
