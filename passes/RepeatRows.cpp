@@ -193,11 +193,11 @@ Endpoint RepeatRows::factor(unsigned S, unsigned Type, ArrayRef<int64_t> Powers,
 
 void RepeatRows::repeat(NodeId N, unsigned S) {
   auto Rank = static_cast<unsigned>(Facts->Dims.shape({N, 0})->size());
-  auto Axis = static_cast<unsigned>(Sources[S].Rest.Axis);
+  auto Axis = static_cast<unsigned>(G->intAttr(N, "axis").value_or(0));
   std::string Name =
       "times_" + std::to_string(Rank) + "_" + std::to_string(Axis);
-  Endpoint Times =
-      lookup("times", S, DT_INT32, Name, timesTable(Replicas, Rank, Axis));
+  Endpoint Times = lookup(N == Sources[S].Node ? "times" : Name, S, DT_INT32,
+                          Name, timesTable(Replicas, Rank, Axis));
   addOperand(N, Times);
 }
 

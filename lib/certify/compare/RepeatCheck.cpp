@@ -24,10 +24,6 @@ public:
   void run();
 
 private:
-  bool isSource(NodeId N) const {
-    return any_of(Rows.sources(),
-                  [&](const RepeatedRows::Source &S) { return S.Node == N; });
-  }
   bool is(Endpoint E, StringRef Op, unsigned NumData) const {
     return E.Port == 0 && G.isOp(E.Node, Op) &&
            G.node(E.Node).NumData == NumData && G.controlInputs(E.Node).empty();
@@ -51,7 +47,7 @@ private:
 /// Returns true if \p Split repeats the rows of its input N/n times.
 bool RepeatChecker::repeats(NodeId Split) const {
   auto Shape = Facts.Dims.shape(G.input(Split, 0));
-  return isSource(Split) && Shape &&
+  return Rows.repeats(Split) && Shape &&
          isTable(G.input(Split, 1),
                  timesTable(C.Replicas, static_cast<unsigned>(Shape->size()),
                             static_cast<unsigned>(axis(Split))));

@@ -245,7 +245,7 @@ Endpoint RunsApart::frontOfInserted(NodeId N) const {
 bool RunsApart::findFronts() {
   bool Anew = false;
   for (NodeId N : New) {
-    if (G.node(N).Kind == Inserted::Split)
+    if (G.node(N).Kind == Inserted::Split && !followsOther(G, N))
       Anew |= addCut(C.erase(G.input(N, 0)));
     Front[N] = frontOfInserted(N);
   }

@@ -59,7 +59,7 @@ Needs::Needs(const Graph &G, const ProgramFacts &Facts) {
   };
   // A feed in this place replaces the inputs of the node and their needs.
   auto IsCut = [&](NodeId N) {
-    return G.node(N).Kind == Inserted::Split ||
+    return (G.node(N).Kind == Inserted::Split && !followsOther(G, N)) ||
            G.isOp(N, op::PlaceholderWithDefault);
   };
   auto Number = [&](Endpoint E) {

@@ -7,6 +7,7 @@
 #include "lib/infer/facts/RepeatedRows.h"
 
 #include "lib/graph/Walk.h"
+#include "lib/infer/graph/BatchSources.h"
 #include "lib/ops/Ops.h"
 #include "lib/ops/ProgramOps.h"
 #include "lib/program/Program.h"
@@ -14,6 +15,8 @@
 #include "lib/program/forms/EntrySlice.h"
 
 #include "llvm/ADT/StringSwitch.h"
+
+#include <map>
 
 using namespace llvm;
 
@@ -31,6 +34,7 @@ enum Role : uint8_t {
   Take,     ///< Takes a sum from an accumulator.
   Branch,   ///< Returns one of its inputs.
   Leave,    ///< Returns a value of the last iteration of a loop.
+  Default,  ///< Returns its input unless a run feeds it.
 };
 
 Role roleOf(StringRef Op) {
@@ -44,6 +48,7 @@ Role roleOf(StringRef Op) {
       .Case(op::AccumulatorTakeGradient, Take)
       .Cases(op::Merge, op::RefMerge, Branch)
       .Cases(op::Exit, op::RefExit, Leave)
+      .Case(op::PlaceholderWithDefault, Default)
       .Default(Plain);
 }
 
@@ -54,6 +59,9 @@ RepeatedRows::RepeatedRows(const Graph &G, const ProgramFacts &Facts, bool Plan)
   for (uint32_t Op = 0; Op < G.numOps(); ++Op)
     Roles.push_back(roleOf(G.opNameOf(Op)));
   States.assign(G.size(), 0);
+  Loops = LoopInfo::find(G, Facts.Order);
+  if (Conditions::any(G))
+    When = std::make_unique<Conditions>(G, Facts.Order);
   findSources();
   if (Sources.empty())
     return;
@@ -62,9 +70,6 @@ RepeatedRows::RepeatedRows(const Graph &G, const ProgramFacts &Facts, bool Plan)
                                      " tensors that are split");
     return;
   }
-  Loops = LoopInfo::find(G, Facts.Order);
-  if (Conditions::any(G))
-    When = std::make_unique<Conditions>(G, Facts.Order);
   // Loops and arrays may pass a state on against the order of nodes.
   constexpr unsigned MaxRounds = 16;
   for (unsigned Round = 0; Round < MaxRounds; ++Round) {
@@ -89,6 +94,32 @@ bool RepeatedRows::isOpen(NodeId Split) const {
 }
 
 void RepeatedRows::findSources() {
+  // A tensor that is computed once from a feed, and has as many rows, is split
+  // like the feed, unless a run may feed a tensor in between. A plan chooses
+  // the source. Any source is right, because the split fails unless the shards
+  // of the source divide the rows of the tensor.
+  std::map<unsigned, std::vector<bool>> Behind;
+  auto IsBehind = [&](NodeId N, unsigned S) {
+    auto [It, New] = Behind.try_emplace(S);
+    if (New) {
+      It->second.resize(G.size());
+      NodeId Feed = Sources[S].Rest.Of.Node;
+      walkUsers(G, {Feed}, Along::All, It->second, [&](NodeId M) {
+        return M == Feed || Roles[G.node(M).Op] != Default;
+      });
+    }
+    return It->second[N];
+  };
+  auto FindSource = [&](NodeId N, const Source &S) -> std::optional<unsigned> {
+    NodeId Of = S.Rest.Of.Node;
+    if (G.dataInputs(Of).empty() || readsBatch(G, Of))
+      return std::nullopt;
+    for (unsigned I = 0; I < std::min<size_t>(Sources.size(), MaxSources); ++I)
+      if (Sources[I].Rest.Axis >= 0 && Sources[I].Rows == S.Rows &&
+          runsWith({Sources[I].Node, 0}, {N, 0}) && IsBehind(N, I))
+        return I;
+    return std::nullopt;
+  };
   auto Add = [&](NodeId N, Source S) {
     S.Node = N;
     // Splits of one number of rows have one n.
@@ -98,20 +129,25 @@ void RepeatedRows::findSources() {
       Sources.push_back(S);
   };
   unsigned Replicas = Facts.Dims.replicas();
+  std::vector<std::pair<NodeId, Endpoint>> Others;
+  std::vector<NodeId> Joined;
   for (NodeId N : Facts.Order) {
     uint8_t Is = Roles[G.node(N).Op];
     if (Is != Split && Is != Scaled)
       continue;
     Source S;
+    bool IsOwn = true;
     if (!Plan) {
       if (G.node(N).NumData != 2)
         continue;
       auto Lookup = rowLookup(G, G.input(N, 1));
       auto Rest = Lookup ? rowRest(G, Lookup->Rest, Replicas) : std::nullopt;
-      bool IsOwn =
-          Rest && Rest->Of == G.input(N, 0) &&
+      if (!Rest)
+        continue;
+      IsOwn =
+          Rest->Of == G.input(N, 0) &&
           Rest->Axis == (Is == Split ? G.intAttr(N, "axis").value_or(0) : -1);
-      if (!IsOwn)
+      if (!IsOwn && Is != Split)
         continue;
       S.Rest = *Rest;
       S.RestAt = Lookup->Rest;
@@ -120,12 +156,13 @@ void RepeatedRows::findSources() {
       if (!G.isPerReplica(N) || G.isPerReplica(Of.Node) ||
           !G.opName(Of.Node).starts_with(op::Placeholder))
         continue;
-      S.Rest = {Of, -1, 1, {}};
+      S.Rest = {Of, -1, 1, {}, Replicas};
     } else {
       // The operand of such a split numbers the replicas.
       if (!isOpen(N) || G.node(G.input(N, 0).Node).Kind == Inserted::Definition)
         continue;
-      S.Rest = {G.input(N, 0), G.intAttr(N, "axis").value_or(0), 1, {}};
+      S.Rest = {
+          G.input(N, 0), G.intAttr(N, "axis").value_or(0), 1, {}, Replicas};
     }
     if (Is == Split) {
       auto Shape = Facts.Dims.shape({N, 0});
@@ -141,12 +178,28 @@ void RepeatedRows::findSources() {
         S.Origin = Facts.Dims.origins().of((*Shape)[Axis]);
         if (Plan)
           S.Rest.Unit = Rows->C;
-        else if (S.Rest.Unit != Rows->C)
+        else if (IsOwn && S.Rest.Unit != Rows->C)
           refuse(N, "counts other groups of rows than it has");
+        if (auto Known = Plan ? FindSource(N, S) : std::nullopt) {
+          SourceOf[N] = *Known;
+          Joined.push_back(N);
+          continue;
+        }
       }
     }
-    Add(N, S);
+    if (IsOwn)
+      Add(N, S);
+    else
+      Others.emplace_back(N, S.RestAt);
   }
+  if (!Joined.empty()) {
+    OfJoined.resize(G.size());
+    walkUsers(G, std::move(Joined), Along::Data, OfJoined);
+  }
+  for (const auto &[N, Rest] : Others)
+    if (auto Known = sourceAt(Rest);
+        Known && runsWith({Sources[*Known].Node, 0}, {N, 0}))
+      SourceOf[N] = *Known;
 }
 
 /// Returns true if all outputs of \p N are known to be global values.
@@ -183,8 +236,10 @@ std::optional<int64_t> RepeatedRows::rowsOf(NodeId Merge, unsigned S,
     return std::nullopt;
   // Rows of two feeds are equally many only where an op says so. A written file
   // shows the definition less well, so a plan does not choose between feeds.
-  bool IsOnly = !Plan || States[G.input(Merge, 0).Node] == only(S);
-  if (!IsOnly || !(Facts.Dims.origins().of(Size) == Of.Origin))
+  NodeId N = G.input(Merge, 0).Node;
+  bool IsKnown =
+      !Plan || (States[N] == only(S) && (OfJoined.empty() || !OfJoined[N]));
+  if (!IsKnown || !(Facts.Dims.origins().of(Size) == Of.Origin))
     return std::nullopt;
   return Rows->C;
 }
@@ -495,15 +550,11 @@ bool RepeatedRows::waits(NodeId N, State A, State B) const {
   });
 }
 
-/// Lets values of the sources \p Sets meet at \p N. Returns false if they may
-/// have different numbers of rows.
-bool RepeatedRows::meet(NodeId N, ArrayRef<State> Sets) {
-  if (Roles[G.node(N).Op] == Branch)
-    return false;
+/// Returns true if an op needs the sources in \p Sets to have equally many
+/// rows.
+bool RepeatedRows::haveOneNumber(ArrayRef<State> Sets) const {
   std::optional<uint16_t> Rows;
-  for (State S : Sets) {
-    if (S & (Each | Raw))
-      return false;
+  for (State S : Sets)
     for (unsigned I = 0; I < Sources.size(); ++I) {
       // A fed number is a number of rows because an op needs it.
       if (!(S & only(I)) || Roles[G.node(Sources[I].Node).Op] == Scaled)
@@ -512,7 +563,16 @@ bool RepeatedRows::meet(NodeId N, ArrayRef<State> Sets) {
         return false;
       Rows = Sources[I].Rows;
     }
-  }
+  return true;
+}
+
+/// Lets values of the sources \p Sets meet at \p N, which waits for a check
+/// that they have one n. Returns false if they cannot.
+bool RepeatedRows::meet(NodeId N, ArrayRef<State> Sets) {
+  if (Roles[G.node(N).Op] == Branch)
+    return false;
+  if (any_of(Sets, [](State S) { return S & (Each | Raw); }))
+    return false;
   NodeId Place = placeBefore(N);
   if (Place == NoNode)
     return false;
@@ -597,7 +657,7 @@ RepeatedRows::State RepeatedRows::joinSets(NodeId N) {
     return All;
   State Result = All;
   if (Sets.size() > 1) {
-    if (AreTerms && (AreMeans || !meet(N, Sets))) {
+    if (AreTerms && (AreMeans || !haveOneNumber(Sets) || !meet(N, Sets))) {
       for (unsigned I = 0; I < This.NumData; ++I) {
         Endpoint E = G.input(N, I);
         State S = States[E.Node];

@@ -18,10 +18,13 @@
 //
 // Two feeds may have different n. The analysis finds for each node the split
 // feeds whose n its values follow, and for each node of the table the feed
-// whose n it needs. If values of two feeds meet that must have equally many
-// rows, the node waits for a check that they have one n. Other numbers and
-// terms of sums meet after each is times a power of its own n/N, so that it
-// follows N. A mean does so already.
+// whose n it needs. If an op combines rows of two feeds, it waits for a check
+// that they have one n. Numbers and terms of sums of feeds that may have
+// different numbers of rows meet after each is times a power of its own n/N, so
+// that it follows N. A mean does so already.
+//
+// A tensor that is computed once from a feed, and has its rows, is split again
+// with the n of the feed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -86,6 +89,8 @@ public:
   /// \p Axis for each row of the batch that source \p S counts. Returns nothing
   /// if that is not known.
   std::optional<int64_t> rowsOf(NodeId Merge, unsigned S, int64_t Axis) const;
+  /// Returns true if the rows of \p Split are those of a source.
+  bool repeats(NodeId Split) const { return SourceOf.contains(Split); }
   /// Returns the source whose rows have the rest \p Rest.
   std::optional<unsigned> sourceAt(Endpoint Rest) const;
   /// Returns true if \p N follows the n of source \p S.
@@ -117,6 +122,7 @@ private:
   State joinSets(NodeId N);
   State resultOf(NodeId N, State S);
   State hold(NodeId N, State S);
+  bool haveOneNumber(llvm::ArrayRef<State> Sets) const;
   bool meet(NodeId N, llvm::ArrayRef<State> Sets);
   bool isNumberOfShards(Endpoint E, State S, unsigned Type) const;
   bool waits(NodeId N, State A, State B) const;
@@ -141,6 +147,9 @@ private:
   bool Plan;
   std::vector<Source> Sources;
   std::vector<State> States; ///< By node.
+  /// By node: it depends on a tensor that a plan splits like a feed. Empty if
+  /// there is none.
+  std::vector<bool> OfJoined;
   std::vector<Need> Needs;
   std::vector<Obstacle> Obstacles;
   std::vector<uint8_t> Roles; ///< By op.

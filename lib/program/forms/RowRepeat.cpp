@@ -77,10 +77,6 @@ std::optional<RowLookup> rowLookup(const Graph &G, Endpoint E) {
   return RowLookup{Table, G.input(E.Node, 1)};
 }
 
-bool isRowOperand(const Graph &G, NodeId N, unsigned I) {
-  return I == 1 && G.node(N).NumData == 2 && isProgramOp(G.opName(N));
-}
-
 std::optional<RowCount> rowCount(const Graph &G, Endpoint E) {
   if (E.Port != 0 || !G.isOp(E.Node, op::GatherV2) ||
       G.node(E.Node).NumData != 3 || !isFree(G, E.Node, {0, 1, 2}))
@@ -113,12 +109,13 @@ withNumber(const Graph &G, Endpoint E, StringRef Op) {
   return std::pair(G.input(E.Node, 0), static_cast<int64_t>(*Number));
 }
 
-std::optional<RowRest> rowRest(const Graph &G, Endpoint Rest,
-                               unsigned Replicas) {
+/// As above, for any number of replicas.
+static std::optional<RowRest> rowRest(const Graph &G, Endpoint Rest) {
   auto Modulo = withNumber(G, Rest, op::FloorMod);
-  if (!Modulo || Modulo->second != Replicas)
+  if (!Modulo)
     return std::nullopt;
   RowRest Result;
+  Result.Replicas = Modulo->second;
   Endpoint Rows = Result.Units = Modulo->first;
   if (auto Units = withNumber(G, Rows, op::FloorDiv))
     std::tie(Rows, Result.Unit) = *Units;
@@ -129,6 +126,26 @@ std::optional<RowRest> rowRest(const Graph &G, Endpoint Rest,
   Result.Of = Count ? Count->Of : Rows;
   Result.Axis = Count ? Count->Axis : -1;
   return Result;
+}
+
+std::optional<RowRest> rowRest(const Graph &G, Endpoint Rest,
+                               unsigned Replicas) {
+  auto Result = rowRest(G, Rest);
+  return Result && Result->Replicas == Replicas ? Result : std::nullopt;
+}
+
+bool followsOther(const Graph &G, NodeId Split) {
+  if (G.node(Split).NumData != 2)
+    return false;
+  auto Lookup = rowLookup(G, G.input(Split, 1));
+  auto Rest = Lookup ? rowRest(G, Lookup->Rest) : std::nullopt;
+  return Rest && (Rest->Of != G.input(Split, 0) ||
+                  Rest->Axis != G.intAttr(Split, "axis").value_or(0));
+}
+
+bool isRowOperand(const Graph &G, NodeId N, unsigned I) {
+  return I == 1 && G.node(N).NumData == 2 && isProgramOp(G.opName(N)) &&
+         !(G.isOp(N, ToReplicasOp) && followsOther(G, N));
 }
 
 std::optional<ScalePowers> scalePowers(const Graph &G, const RowLookup &Lookup,

@@ -57,7 +57,8 @@ struct RowLookup {
 std::optional<RowLookup> rowLookup(const Graph &G, Endpoint E);
 
 /// Returns true if input \p I of \p N, an inserted node, is a number of shards
-/// or of rows. It follows a feed on which input 0 depends.
+/// or of rows. It follows a feed on which input 0 depends. The operand of a
+/// split that followsOther() is none, because a run may feed tensors between.
 bool isRowOperand(const Graph &G, NodeId N, unsigned I);
 
 /// The size of a tensor along an axis, as the graph reads it.
@@ -76,9 +77,14 @@ struct RowRest {
   int64_t Axis = 0; ///< The axis of the rows; -1: a number is fed.
   int64_t Unit = 1; ///< The rows for each row of the batch.
   Endpoint Units;   ///< The number of rows by Unit.
+  int64_t Replicas = 0;
 };
 std::optional<RowRest> rowRest(const Graph &G, Endpoint Rest,
                                unsigned Replicas);
+
+/// Returns true if \p Split, a `_ToReplicas`, repeats its rows as often as the
+/// rows of another tensor.
+bool followsOther(const Graph &G, NodeId Split);
 
 /// Finds the powers and the share of the table \p Lookup for a `_Scale` of \p
 /// Type that divides if \p Divides. Returns nothing if the table is none.
