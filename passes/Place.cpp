@@ -407,12 +407,18 @@ uint32_t Placement::deviceInTheEnd(NodeId N) const {
 /// Moves inserted nodes, each after its users, to the device of their users:
 /// gradients are summed, and rows concatenated, where the variable is.
 void Placement::placeWithUsers() {
+  // Other nodes wait for a check.
+  auto IsCheck = [&](NodeId N) {
+    return G.node(N).Kind == Inserted::Gate ||
+           G.node(N).Kind == Inserted::Check;
+  };
   auto Move = [&](NodeId N) {
     uint32_t Device = 0;
     bool Several = false;
     G.forEachUse(N, [&](Use U) {
       const Node &User = G.node(U.User);
-      if (U.Index >= User.NumData || User.Count != Copies::Once)
+      if ((U.Index >= User.NumData && !IsCheck(N)) ||
+          User.Count != Copies::Once)
         return;
       uint32_t Its = deviceInTheEnd(U.User);
       Several |= Device != 0 && Its != 0 && Device != Its;
@@ -430,7 +436,7 @@ void Placement::placeWithUsers() {
     NodeId N = Work.back();
     Work.pop_back();
     if (Move(N))
-      for (Endpoint E : G.dataInputs(N))
+      for (Endpoint E : G.inputs(N))
         if (Mine.contains(E.Node))
           Work.push_back(E.Node);
   }

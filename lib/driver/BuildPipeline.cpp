@@ -161,6 +161,8 @@ Pipeline buildPipeline(const StrategyOptions &O, bool OnGpus) {
     P.add(createInsertCollectivesPass(Collectives));
   if (!IsTpu && !Workers && !O.BetweenGraphs && !O.EvenBatches)
     P.add(createRepeatRowsPass());
+  if (O.BetweenGraphs && !O.Async)
+    P.add(createCheckRowsPass());
   if (!Workers)
     P.add(createRefreshCopiesPass());
   if (O.CheckCopies)

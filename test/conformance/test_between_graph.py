@@ -298,6 +298,39 @@ def test_no_worker_runs_ahead():
         both.check(harness.reference(spec).variables[1], "after the step")
 
 
+@pytest.mark.parametrize("strategy", ["ps", "all-reduce"])
+def test_different_rows(strategy):
+    """A step, or a fetched loss, of workers with different numbers of rows fails, changes nothing, and the next step is right."""
+    spec = Spec("mlp_adam", "resource")
+    paths, _ = rewrite(harness.export(spec), 2, 1, strategy=strategy)
+    first, second = models.batches(spec.model, spec.dtype)[:2]
+    with Cluster(paths, 1) as both:
+        # The step fails on the chief. The other worker waits for a message of the step.
+        options = tf1.RunOptions(timeout_in_ms=3000)
+
+        def run(i, fetches, feeds):
+            """A worker whose step did not end may first rejoin the step that the chief has given up."""
+            while True:
+                try:
+                    return both.sessions[i].run(fetches, feeds, options=options)
+                except tf.errors.InvalidArgumentError as error:
+                    if "run this step again" not in str(error):
+                        raise
+
+        both.one(0, "init")
+        for fetches in ("train_op", "loss:0", ["loss:0", "train_op"]):
+            uneven = [{n: v[i:] for n, v in both.rows(first)(i).items()} for i in range(2)]
+            calls = [both.pool.submit(run, i, fetches, uneven[i]) for i in range(2)]
+            errors = [call.exception(timeout=60) for call in calls]
+            assert all(isinstance(error, tf.errors.OpError) for error in errors), errors
+            assert "workers feed different numbers of rows" in str(errors[0]), errors[0]
+        reference = harness.reference(spec).variables
+        both.check(reference[0], "after steps that failed")
+        for number, batch in enumerate((first, second), 1):
+            list(both.pool.map(lambda i, batch=batch: run(i, "train_op", both.rows(batch)(i)), range(2)))
+            both.check(reference[number], f"step {number}")
+
+
 def test_rows_of_a_table():
     """A lookup's value says that it has been, without another message; rows go to the table and not by the chief."""
     paths, _ = rewrite(harness.export(Spec("embedding", "resource", None, "sum")), 2, 1)
