@@ -251,7 +251,7 @@ class GraphView {
     this.left.replaceChildren(...(hidden.length === 0 ? [] : ["Not drawn: ",
       ...hidden.slice(0, 8).flatMap((scope, index) => [index ? ", " : "", button(code(scope.title), () => this.go(scope), {class: "plain"})]),
       hidden.length > 8 ? ` and ${hidden.length - 8} more` : ""]));
-    this.zoom = Math.max(0.5, this.fit());
+    this.zoom = Math.max(0.4, this.fit());
     this.resize();
     this.picture.scrollLeft = (this.picture.scrollWidth - this.picture.clientWidth) / 2;
   }
