@@ -4,7 +4,8 @@
 //
 // Makes a step of several workers fail if their feeds have different numbers of
 // rows. A mean over all rows is the mean of the replicas' means only if these
-// numbers are equal, and no worker sees the feeds of the others:
+// numbers are equal, the number of all rows is N times the number of one worker
+// only then, and no worker sees the feeds of the others:
 //
 //     s = _FromReplicas(g) sum   →   r = Pack*(rows of x/split, their square)
 //                                    t = _FromReplicas(r) sum
@@ -13,8 +14,8 @@
 //                                    s = _FromReplicas(g, ^graft/check_rows/x)
 //
 // N numbers are equal exactly if N times the sum of their squares is the square
-// of their sum. Every sum for a mean that a split feed reaches waits for a
-// check of the feed.
+// of their sum. Every sum for a mean and every scaled number that a split feed
+// reaches waits for a check of the feed.
 //
 // Relies on: lowered reductions, and equally many rows of feeds that an op
 // relates.
@@ -29,6 +30,7 @@
 #include "lib/ops/ProgramOps.h"
 #include "lib/pass/Pass.h"
 #include "lib/program/Program.h"
+#include "lib/program/forms/RowRepeat.h"
 
 #include <map>
 
@@ -41,9 +43,9 @@ class CheckRows final : public PassBase<CheckRows> {
 public:
   static constexpr PassInfo Info = {
       "check-rows", "Fail the step if workers feed different numbers of rows",
-      "Lets the means over all replicas wait for an assertion that all "
-      "replicas\n"
-      "have equally many rows."};
+      "Lets the means over all replicas and the numbers of all rows wait for "
+      "an\n"
+      "assertion that all replicas have equally many rows."};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 
@@ -61,6 +63,8 @@ private:
     std::string Feed;
   };
   std::vector<Rows> findRows(const ProgramFacts &Facts) const;
+  bool isMean(const ProgramFacts &Facts, NodeId N) const;
+  bool isScaledNumber(NodeId N) const;
   NodeId check(const Rows &Of);
   void letWait(NodeId N, NodeId Gate);
 
@@ -162,6 +166,25 @@ NodeId CheckRows::check(const Rows &Of) {
       .Node;
 }
 
+/// Returns true if \p N is the sum for a mean.
+bool CheckRows::isMean(const ProgramFacts &Facts, NodeId N) const {
+  if (!G->isOp(N, FromReplicasOp) || G->node(N).NumData == 0 ||
+      G->stringAttr(N, CombineAttr) != combine::Sum)
+    return false;
+  ReplicationType Type = Facts.Types.type(G->input(N, 0));
+  return Type.L == Layout::Partial && Type.K != 0;
+}
+
+/// Returns true if \p N multiplies a number of one replica, such as its number
+/// of rows.
+bool CheckRows::isScaledNumber(NodeId N) const {
+  return G->isOp(N, ScaleOp) &&
+         any_of(statedPowers(*G, N),
+                [](int64_t Power) { return Power != 0; }) &&
+         !(G->isOp(G->input(N, 0).Node, FromReplicasOp) &&
+           G->stringAttr(G->input(N, 0).Node, CombineAttr) == combine::Sum);
+}
+
 /// Makes the mean \p N wait for \p Gate. If only scales read the sum, they
 /// wait: the numbers of rows then come in the message of the terms.
 void CheckRows::letWait(NodeId N, NodeId Gate) {
@@ -187,11 +210,7 @@ PassResult CheckRows::run(Module &M, DiagnosticEngine & /*Diags*/) {
   const ProgramFacts &Facts = programFacts(M);
   std::vector<NodeId> Means;
   for (NodeId N : Facts.Order) {
-    if (!G->isOp(N, FromReplicasOp) || G->node(N).NumData == 0 ||
-        G->stringAttr(N, CombineAttr) != combine::Sum)
-      continue;
-    ReplicationType Type = Facts.Types.type(G->input(N, 0));
-    if (Type.L == Layout::Partial && Type.K != 0)
+    if (isMean(Facts, N) || isScaledNumber(N))
       Means.push_back(N);
   }
   std::vector<Rows> Counted = findRows(Facts);
