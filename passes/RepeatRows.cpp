@@ -373,11 +373,13 @@ PassResult RepeatRows::run(Module &M, DiagnosticEngine &Diags) {
       Obstacles.push_back({Need.Node, "has a type or a rank for which "
                                       "TensorFlow has no such op"});
   if (!Obstacles.empty()) {
-    Diags.remark("even-rows", originName(*G, Obstacles.front().Node),
-                 formatv("fails in a step whose rows {0} replicas do not "
-                         "divide: it {1}",
-                         Replicas, Obstacles.front().Why)
-                     .str());
+    Diags
+        .remark("even-rows", originName(*G, Obstacles.front().Node),
+                formatv("fails in a step whose rows {0} replicas do not "
+                        "divide: it {1}; feed rows that they divide",
+                        Replicas, Obstacles.front().Why)
+                    .str())
+        .shown();
     return PassResult::Unchanged;
   }
   Sources = Rows.sources();
