@@ -232,6 +232,17 @@ sys.exit(status)
 """
 
 
+@pytest.mark.parametrize("flag,status", [("--fallback=once", 1), ("--even-batches", 0)])
+def test_differs_tries_numbers_of_rows(tmp_path, flag, status):
+    """A step that fails with 7 rows differs."""
+    script = os.path.join(os.path.dirname(__file__), "..", "..", "tools", "scripts", "reduce", "differs")
+    done = subprocess.run(
+        [sys.executable, script, harness.graft_opt(), "--replicas=2", "--device-type=CPU", flag, harness.export(Spec("linear"))],
+        env={**os.environ, "GRAFT_REDUCE_FOLDER": str(tmp_path)}, cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == status, done.stderr
+
+
 def test_what_differs_is_made_small(tmp_path, request):
     """By what TensorFlow computes of both: the sum of the rows of all replicas, of some thirty nodes."""
     if not request.config.getoption("--full"):
