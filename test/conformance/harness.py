@@ -193,12 +193,17 @@ def rewrite(path: str, options: Options, suffix: Optional[str] = None) -> Tuple[
     summary.note(model, strategy, options.replicas, done.stderr, done.returncode)
     if done.returncode != 0:
         raise GraftError(f"exit status {done.returncode} of graft-opt {path}\n{done.stderr}")
-    return out, without_spread(done.stderr)
+    return out, without_collectives(without_spread(done.stderr))
 
 
 def without_spread(said: str) -> str:
     """The messages about values, without those about the spread of the work."""
     return re.sub(r"(?m)^.* % of the work of a step is spread .*\n(?:  note: .*\n)*", "", said)
+
+
+def without_collectives(said: str) -> str:
+    """The messages besides the one about collectives, whose steps need rows that the replicas divide."""
+    return re.sub(r"(?m)^.*remark: node '.*': fails in a step whose rows .*: it is a Collective.*\n?", "", said)
 
 
 def without_order(said: str, *readers: str) -> str:
