@@ -16,8 +16,6 @@
 
 #include "llvm/ADT/StringSwitch.h"
 
-#include <map>
-
 using namespace llvm;
 
 namespace graft {
@@ -93,113 +91,134 @@ bool RepeatedRows::isOpen(NodeId Split) const {
          Facts.Dims.table().number((*Shape)[Axis]) == UnknownSize;
 }
 
-void RepeatedRows::findSources() {
-  // A tensor that is computed once from a feed, and has as many rows, is split
-  // like the feed, unless a run may feed a tensor in between. A plan chooses
-  // the source. Any source is right, because the split fails unless the shards
-  // of the source divide the rows of the tensor.
-  std::map<unsigned, std::vector<bool>> Behind;
-  auto IsBehind = [&](NodeId N, unsigned S) {
-    auto [It, New] = Behind.try_emplace(S);
+/// Returns the rows that \p N, a split or a scaled number, counts in a written
+/// program. Returns nothing if it counts none.
+std::optional<RepeatedRows::Source> RepeatedRows::readSource(NodeId N) const {
+  if (G.node(N).NumData != 2)
+    return std::nullopt;
+  auto Lookup = rowLookup(G, G.input(N, 1));
+  auto Rest =
+      Lookup ? rowRest(G, Lookup->Rest, Facts.Dims.replicas()) : std::nullopt;
+  if (!Rest)
+    return std::nullopt;
+  Source S;
+  S.Node = N;
+  S.Rest = *Rest;
+  S.RestAt = Lookup->Rest;
+  return S;
+}
+
+/// Returns the rows that a plan makes \p N count.
+std::optional<RepeatedRows::Source> RepeatedRows::planSource(NodeId N) const {
+  Endpoint Of = G.input(N, 0);
+  Source S;
+  S.Node = N;
+  S.Rest.Of = Of;
+  S.Rest.Replicas = Facts.Dims.replicas();
+  if (Roles[G.node(N).Op] == Scaled) {
+    S.Rest.Axis = -1;
+    if (!G.isPerReplica(N) || G.isPerReplica(Of.Node) ||
+        !G.opName(Of.Node).starts_with(op::Placeholder))
+      return std::nullopt;
+    return S;
+  }
+  S.Rest.Axis = G.intAttr(N, "axis").value_or(0);
+  // The operand of a split of a definition numbers the replicas.
+  if (!isOpen(N) || G.node(Of.Node).Kind == Inserted::Definition)
+    return std::nullopt;
+  return S;
+}
+
+/// Stores the number of rows of \p S, a split.
+void RepeatedRows::countRows(Source &S) {
+  auto Shape = Facts.Dims.shape({S.Node, 0});
+  auto Axis = static_cast<size_t>(G.intAttr(S.Node, "axis").value_or(0));
+  auto Rows = Shape && Axis < Shape->size()
+                  ? Facts.Dims.table().sym((*Shape)[Axis])
+                  : std::nullopt;
+  if (!Rows || Rows->B != 1 || Rows->R != 0 || Rows->Ragged != 0 ||
+      !Facts.Dims.table().isOfSplit(*Rows) || Rows->C < 1) {
+    refuse(S.Node, "splits a number of rows that does not follow the batch");
+    return;
+  }
+  S.Rows = Rows->Rows;
+  S.Origin = Facts.Dims.origins().of((*Shape)[Axis]);
+  if (Plan)
+    S.Rest.Unit = Rows->C;
+  else if (isOwn(S) && S.Rest.Unit != Rows->C)
+    refuse(S.Node, "counts other groups of rows than it has");
+}
+
+/// Returns true if \p S counts the rows of its own input.
+bool RepeatedRows::isOwn(const Source &S) const {
+  bool IsSplit = Roles[G.node(S.Node).Op] == Split;
+  return S.Rest.Of == G.input(S.Node, 0) &&
+         S.Rest.Axis == (IsSplit ? G.intAttr(S.Node, "axis").value_or(0) : -1);
+}
+
+/// Returns the source whose n a plan uses for \p S, a split. A tensor that is
+/// computed once from a feed, and has as many rows, is split like the feed,
+/// unless a run may feed a tensor in between. Any source is right, because the
+/// split fails unless the shards of the source divide the rows of the tensor.
+std::optional<unsigned> RepeatedRows::feedOf(const Source &S) {
+  NodeId Of = S.Rest.Of.Node;
+  if (G.dataInputs(Of).empty() || readsBatch(G, Of))
+    return std::nullopt;
+  for (unsigned I = 0; I < std::min<size_t>(Sources.size(), MaxSources); ++I) {
+    const Source &Feed = Sources[I];
+    if (Feed.Rest.Axis < 0 || Feed.Rows != S.Rows ||
+        !runsWith({Feed.Node, 0}, {S.Node, 0}))
+      continue;
+    NodeId Start = Feed.Rest.Of.Node;
+    auto [It, New] = Behind.try_emplace(Start);
     if (New) {
       It->second.resize(G.size());
-      NodeId Feed = Sources[S].Rest.Of.Node;
-      walkUsers(G, {Feed}, Along::All, It->second, [&](NodeId M) {
-        return M == Feed || Roles[G.node(M).Op] != Default;
+      walkUsers(G, {Start}, Along::All, It->second, [&](NodeId N) {
+        return N == Start || Roles[G.node(N).Op] != Default;
       });
     }
-    return It->second[N];
-  };
-  auto FindSource = [&](NodeId N, const Source &S) -> std::optional<unsigned> {
-    NodeId Of = S.Rest.Of.Node;
-    if (G.dataInputs(Of).empty() || readsBatch(G, Of))
-      return std::nullopt;
-    for (unsigned I = 0; I < std::min<size_t>(Sources.size(), MaxSources); ++I)
-      if (Sources[I].Rest.Axis >= 0 && Sources[I].Rows == S.Rows &&
-          runsWith({Sources[I].Node, 0}, {N, 0}) && IsBehind(N, I))
-        return I;
-    return std::nullopt;
-  };
-  auto Add = [&](NodeId N, Source S) {
-    S.Node = N;
-    // Splits of one number of rows have one n.
-    auto Known = S.RestAt.Node == NoNode ? std::nullopt : sourceAt(S.RestAt);
-    SourceOf[N] = Known.value_or(static_cast<unsigned>(Sources.size()));
-    if (!Known)
-      Sources.push_back(S);
-  };
-  unsigned Replicas = Facts.Dims.replicas();
-  std::vector<std::pair<NodeId, Endpoint>> Others;
+    if (It->second[S.Node])
+      return I;
+  }
+  return std::nullopt;
+}
+
+void RepeatedRows::findSources() {
+  std::vector<Source> Others;
   std::vector<NodeId> Joined;
   for (NodeId N : Facts.Order) {
     uint8_t Is = Roles[G.node(N).Op];
     if (Is != Split && Is != Scaled)
       continue;
-    Source S;
-    bool IsOwn = true;
-    if (!Plan) {
-      if (G.node(N).NumData != 2)
-        continue;
-      auto Lookup = rowLookup(G, G.input(N, 1));
-      auto Rest = Lookup ? rowRest(G, Lookup->Rest, Replicas) : std::nullopt;
-      if (!Rest)
-        continue;
-      IsOwn =
-          Rest->Of == G.input(N, 0) &&
-          Rest->Axis == (Is == Split ? G.intAttr(N, "axis").value_or(0) : -1);
-      if (!IsOwn && Is != Split)
-        continue;
-      S.Rest = *Rest;
-      S.RestAt = Lookup->Rest;
-    } else if (Is == Scaled) {
-      Endpoint Of = G.input(N, 0);
-      if (!G.isPerReplica(N) || G.isPerReplica(Of.Node) ||
-          !G.opName(Of.Node).starts_with(op::Placeholder))
-        continue;
-      S.Rest = {Of, -1, 1, {}, Replicas};
-    } else {
-      // The operand of such a split numbers the replicas.
-      if (!isOpen(N) || G.node(G.input(N, 0).Node).Kind == Inserted::Definition)
-        continue;
-      S.Rest = {
-          G.input(N, 0), G.intAttr(N, "axis").value_or(0), 1, {}, Replicas};
+    auto S = Plan ? planSource(N) : readSource(N);
+    if (!S || (Is == Scaled && !isOwn(*S)))
+      continue;
+    size_t Refused = Obstacles.size();
+    if (Is == Split)
+      countRows(*S);
+    if (!isOwn(*S)) {
+      Others.push_back(*S);
+      continue;
     }
-    if (Is == Split) {
-      auto Shape = Facts.Dims.shape({N, 0});
-      auto Axis = static_cast<size_t>(G.intAttr(N, "axis").value_or(0));
-      auto Rows = Shape && Axis < Shape->size()
-                      ? Facts.Dims.table().sym((*Shape)[Axis])
-                      : std::nullopt;
-      if (!Rows || Rows->B != 1 || Rows->R != 0 || Rows->Ragged != 0 ||
-          !Facts.Dims.table().isOfSplit(*Rows) || Rows->C < 1) {
-        refuse(N, "splits a number of rows that does not follow the batch");
-      } else {
-        S.Rows = Rows->Rows;
-        S.Origin = Facts.Dims.origins().of((*Shape)[Axis]);
-        if (Plan)
-          S.Rest.Unit = Rows->C;
-        else if (IsOwn && S.Rest.Unit != Rows->C)
-          refuse(N, "counts other groups of rows than it has");
-        if (auto Known = Plan ? FindSource(N, S) : std::nullopt) {
-          SourceOf[N] = *Known;
-          Joined.push_back(N);
-          continue;
-        }
-      }
-    }
-    if (IsOwn)
-      Add(N, S);
-    else
-      Others.emplace_back(N, S.RestAt);
+    // Splits of one number of rows have one n.
+    auto Known = !Plan ? sourceAt(S->RestAt)
+                 : Is == Split && Obstacles.size() == Refused ? feedOf(*S)
+                                                              : std::nullopt;
+    if (Plan && Known)
+      Joined.push_back(N);
+    SourceOf[N] = Known.value_or(static_cast<unsigned>(Sources.size()));
+    if (!Known)
+      Sources.push_back(*S);
   }
+  Behind.clear();
   if (!Joined.empty()) {
     OfJoined.resize(G.size());
     walkUsers(G, std::move(Joined), Along::Data, OfJoined);
   }
-  for (const auto &[N, Rest] : Others)
-    if (auto Known = sourceAt(Rest);
-        Known && runsWith({Sources[*Known].Node, 0}, {N, 0}))
-      SourceOf[N] = *Known;
+  for (const Source &S : Others)
+    if (auto Known = sourceAt(S.RestAt);
+        Known && runsWith({Sources[*Known].Node, 0}, {S.Node, 0}))
+      SourceOf[S.Node] = *Known;
 }
 
 /// Returns true if all outputs of \p N are known to be global values.

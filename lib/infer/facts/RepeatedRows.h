@@ -111,6 +111,11 @@ private:
   /// Returns the set of source \p S alone.
   static State only(unsigned S) { return State(2) << S; }
 
+  std::optional<Source> readSource(NodeId N) const;
+  std::optional<Source> planSource(NodeId N) const;
+  void countRows(Source &S);
+  bool isOwn(const Source &S) const;
+  std::optional<unsigned> feedOf(const Source &S);
   void findSources();
   bool isOpen(NodeId Split) const;
   State visit(NodeId N);
@@ -150,6 +155,8 @@ private:
   /// By node: it depends on a tensor that a plan splits like a feed. Empty if
   /// there is none.
   std::vector<bool> OfJoined;
+  /// By feed: the nodes that depend on it. See feedOf().
+  llvm::DenseMap<NodeId, std::vector<bool>> Behind;
   std::vector<Need> Needs;
   std::vector<Obstacle> Obstacles;
   std::vector<uint8_t> Roles; ///< By op.
