@@ -374,16 +374,8 @@ RepeatedRows::State RepeatedRows::visit(NodeId N) {
     return merge(N);
   case Scaled:
     return scale(N);
-  case Exchange: {
-    Endpoint E = G.input(N, 0);
-    State S = stateOf(N, E);
-    bool IsMean = G.isOp(N, op::CollectiveReduce) && shareOf(E) == 0;
-    if (S != 0 && !(S & Each) && !IsMean)
-      return refuse(N, "is a " + G.opName(N) +
-                           ", which reads each shard of a "
-                           "batch once");
-    return S == 0 || isTrue(N) ? 0 : Each;
-  }
+  case Exchange:
+    return exchange(N);
   case Slice: {
     State S = join(N);
     if (rowsSliced(G, N, 0) == NoNode || S == 0 || S & Each)
@@ -440,6 +432,25 @@ RepeatedRows::State RepeatedRows::sumOf(NodeId N, State S,
     return S | Raw;
   need(Need::Share, N, -1, S);
   return K == 0 ? 0 : S;
+}
+
+/// Returns the state of \p N, which gives each replica the values of all.
+RepeatedRows::State RepeatedRows::exchange(NodeId N) {
+  Endpoint E = G.input(N, 0);
+  State S = stateOf(N, E);
+  if (S == 0)
+    return 0;
+  bool IsGather = G.isOp(N, op::CollectiveGather) || G.isOp(N, GatherOp);
+  std::optional<int> Share = IsGather ? std::nullopt : shareOf(E);
+  bool IsMean = Share == 0;
+  if (!(S & Each) && !IsMean) {
+    // A barrier follows the sum, so each term is times its share.
+    if (!Plan || !Share || !isFloating(G.outputType(E)))
+      return refuse(N, "is a " + G.opName(N) +
+                           ", which reads each shard of a batch once");
+    need(Need::Share, N, 0, S, *Share);
+  }
+  return isTrue(N) ? 0 : Each;
 }
 
 RepeatedRows::State RepeatedRows::merge(NodeId N) {

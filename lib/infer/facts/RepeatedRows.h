@@ -120,6 +120,7 @@ private:
   bool isOpen(NodeId Split) const;
   State visit(NodeId N);
   State split(NodeId N);
+  State exchange(NodeId N);
   State merge(NodeId N);
   State scale(NodeId N);
   State sumOf(NodeId N, State S, ReplicationType Type);
