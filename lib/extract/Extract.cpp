@@ -63,27 +63,19 @@ static bool isBound(const Graph &G, Endpoint E, NodeId User, unsigned Index) {
 
 void completeSelection(const Graph &G, NodeSet &Kept) {
   std::unique_ptr<LoopInfo> Loops = LoopInfo::find(G);
-  std::vector<NodeId> Due;
-  for (NodeId N = 0; N < G.size(); ++N) {
-    Kept[N] = Kept[N] && G.isLive(N);
-    if (Kept[N])
-      Due.push_back(N);
-  }
-  auto Add = [&](NodeId N) {
-    if (!Kept[N])
-      Due.push_back(N);
-    Kept[N] = true;
-  };
-  while (!Due.empty()) {
-    NodeId N = Due.back();
-    Due.pop_back();
-    for (unsigned I = 0; I < G.node(N).NumData; ++I)
-      if (isBound(G, G.input(N, I), N, I))
-        Add(G.input(N, I).Node);
-    if (Loops)
-      for (NodeId Other : Loops->nest(N))
-        Add(Other);
-  }
+  std::vector<NodeId> First;
+  for (NodeId N = 0; N < G.size(); ++N)
+    if (Kept[N] && G.isLive(N))
+      First.push_back(N);
+  Kept.assign(G.size(), false);
+  walk::close(std::move(First), Kept, walk::Everywhere,
+              [&](NodeId N, std::vector<NodeId> &Next) {
+                for (unsigned I = 0; I < G.node(N).NumData; ++I)
+                  if (isBound(G, G.input(N, I), N, I))
+                    Next.push_back(G.input(N, I).Node);
+                if (Loops)
+                  append_range(Next, Loops->nest(N));
+              });
 }
 
 /// Returns the shape of \p E, unknown if `_output_shapes` does not have it.

@@ -13,6 +13,7 @@
 
 #include "lib/graph/AttrRun.h"
 #include "lib/graph/PerOp.h"
+#include "lib/graph/Walk.h"
 #include "lib/infer/facts/ProgramFacts.h"
 #include "lib/infer/graph/Loops.h"
 #include "lib/infer/graph/Topology.h"
@@ -200,22 +201,20 @@ bool Sharer::isCheap() const {
 
 /// Finds nodes of OfRows whose values nodes other than \p Decided also need.
 void Sharer::findOthers(Use Decided) {
-  SmallVector<NodeId, 16> Work;
-  Others.clear();
-  auto Add = [&](NodeId N) {
-    if (Others.insert(N).second)
-      Work.push_back(N);
-  };
+  std::vector<NodeId> First;
   for (NodeId N : OfRows)
     if (G.anyUse(N, [&](Use U) {
           bool Decides = U.User == Decided.User && U.Index == Decided.Index;
           return G.isData(U) && !Decides && !OfRows.contains(U.User);
         }))
-      Add(N);
-  while (!Work.empty())
-    for (Endpoint E : G.dataInputs(Work.pop_back_val()))
-      if (OfRows.contains(E.Node))
-        Add(E.Node);
+      First.push_back(N);
+  Others.clear();
+  walk::close(std::move(First), Others, walk::Everywhere,
+              [&](NodeId N, std::vector<NodeId> &Next) {
+                for (Endpoint E : G.dataInputs(N))
+                  if (OfRows.contains(E.Node))
+                    Next.push_back(E.Node);
+              });
 }
 
 /// Returns the global value of \p E, which is combined before the loop.

@@ -13,6 +13,7 @@
 
 #include "lib/certify/compare/SizeFactCheck.h"
 
+#include "lib/graph/Walk.h"
 #include "lib/infer/graph/Conditions.h"
 #include "lib/infer/graph/Loops.h"
 #include "lib/ops/Ops.h"
@@ -60,48 +61,37 @@ bool FactCheck::compares(NodeId Says) const {
 
 std::vector<bool> FactCheck::mayRunWithout(ArrayRef<NodeId> Says) const {
   std::vector<bool> Needs(G.size());
-  SmallVector<NodeId> Todo;
-  auto Go = [&](std::vector<bool> &Seen, NodeId N) {
-    if (!Seen[N]) {
-      Seen[N] = true;
-      Todo.push_back(N);
-    }
-  };
-  for (NodeId N : Says)
-    Go(Needs, N);
-  while (!Todo.empty()) {
-    NodeId N = Todo.pop_back_val();
-    G.forEachUse(N, [&](Use U) { Go(Needs, U.User); });
-    // A pop waits for a push.
-    if (Loops && G.isOp(N, op::StackPushV2))
-      for (NodeId Handle : Loops->handlesUsedBy(G, N))
-        for (NodeId User : Loops->usersOf(Handle))
-          if (G.isOp(User, op::StackPopV2))
-            Go(Needs, User);
-  }
+  walk::close(Says.vec(), Needs, walk::Everywhere,
+              [&](NodeId N, std::vector<NodeId> &Next) {
+                G.forEachUse(N, [&](Use U) { Next.push_back(U.User); });
+                // A pop waits for a push.
+                if (Loops && G.isOp(N, op::StackPushV2))
+                  for (NodeId Handle : Loops->handlesUsedBy(G, N))
+                    for (NodeId User : Loops->usersOf(Handle))
+                      if (G.isOp(User, op::StackPopV2))
+                        Next.push_back(User);
+              });
   // The backward walk starts at nodes of the input that no node of the input
   // reads, directly or through inserted nodes.
   std::vector<bool> IsRead(G.size()), Without(G.size());
+  std::vector<NodeId> From;
   for (NodeId N = 0; N < G.size(); ++N)
     if (G.isLive(N) && G.node(N).Kind == Inserted::No)
       for (Endpoint E : G.inputs(N))
-        Go(IsRead, E.Node);
-  while (!Todo.empty()) {
-    NodeId N = Todo.pop_back_val();
-    if (G.node(N).Kind != Inserted::No)
-      for (Endpoint E : G.inputs(N))
-        Go(IsRead, E.Node);
-  }
+        From.push_back(E.Node);
+  walkInputs(G, std::move(From), Along::All, IsRead,
+             [&](NodeId N) { return G.node(N).Kind != Inserted::No; });
+  From.clear();
   for (NodeId N = 0; N < G.size(); ++N)
     if (G.isLive(N) && G.node(N).Kind == Inserted::No && !IsRead[N] &&
         !Needs[N])
-      Go(Without, N);
-  while (!Todo.empty()) {
-    NodeId N = Todo.pop_back_val();
-    for (Endpoint E : G.inputs(N))
-      if (!Needs[E.Node])
-        Go(Without, E.Node);
-  }
+      From.push_back(N);
+  walk::close(std::move(From), Without, walk::Everywhere,
+              [&](NodeId N, std::vector<NodeId> &Next) {
+                for (Endpoint E : G.inputs(N))
+                  if (!Needs[E.Node])
+                    Next.push_back(E.Node);
+              });
   return Without;
 }
 

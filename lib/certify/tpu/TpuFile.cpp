@@ -8,6 +8,7 @@
 
 #include "lib/certify/tpu/Spread.h"
 #include "lib/graph/DeviceName.h"
+#include "lib/graph/Walk.h"
 #include "lib/infer/graph/Conditions.h"
 #include "lib/infer/graph/Topology.h"
 #include "lib/ops/OpRule.h"
@@ -283,29 +284,23 @@ bool TpuFile::checkNode(NodeId N) {
 bool TpuFile::isWhole() {
   // The nodes before the computation, from its inputs on.
   std::vector<bool> Before(G.size());
-  std::vector<NodeId> Work;
-  auto Add = [&](NodeId N) {
-    if (!Before[N]) {
-      Before[N] = true;
-      Work.push_back(N);
-    }
-  };
+  std::vector<NodeId> First;
   for (NodeId N = 0; N < G.size(); ++N)
     if (G.isLive(N) && isMember(N))
       for (Endpoint E : G.inputs(N))
         if (!isMember(E.Node))
-          Add(E.Node);
-  while (!Work.empty()) {
-    NodeId N = Work.back();
-    Work.pop_back();
-    for (Endpoint E : G.inputs(N)) {
-      if (isMember(E.Node) || Roles[E.Node] == TpuRole::Output)
-        return error(N, "is outside of the computation and between two of its "
+          First.push_back(E.Node);
+  NodeId Between = NoNode;
+  walkInputs(G, std::move(First), Along::All, Before, [&](NodeId N) {
+    if (Between == NoNode && any_of(G.inputs(N), [&](Endpoint E) {
+          return isMember(E.Node) || Roles[E.Node] == TpuRole::Output;
+        }))
+      Between = N;
+    return Between == NoNode;
+  });
+  return Between == NoNode ||
+         error(Between, "is outside of the computation and between two of its "
                         "ops, but the computation runs as a whole");
-      Add(E.Node);
-    }
-  }
-  return true;
 }
 
 /// Checks that no operand or result of the computation is in a branch: a

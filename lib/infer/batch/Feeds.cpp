@@ -7,6 +7,7 @@
 #include "lib/infer/batch/Feeds.h"
 
 #include "lib/graph/Axis.h"
+#include "lib/graph/Walk.h"
 #include "lib/infer/batch/FeedRanks.h"
 #include "lib/infer/batch/SparseFeeds.h"
 #include "lib/infer/graph/BatchSources.h"
@@ -131,21 +132,13 @@ void Chooser::collect() {
 std::vector<bool> Chooser::reaching(function_ref<bool(NodeId)> Is,
                                     function_ref<bool(NodeId)> IsCut) const {
   std::vector<bool> Result(G.size());
-  std::vector<NodeId> Work;
+  std::vector<NodeId> First;
   for (NodeId N = 0; N < G.size(); ++N)
-    if (G.isLive(N) && Is(N))
-      Work.push_back(N);
-  while (!Work.empty()) {
-    NodeId N = Work.back();
-    Work.pop_back();
-    if (IsCut(N))
-      continue;
-    for (Endpoint E : G.dataInputs(N))
-      if (!Result[E.Node]) {
-        Result[E.Node] = true;
-        Work.push_back(E.Node);
-      }
-  }
+    if (G.isLive(N) && Is(N) && !IsCut(N))
+      for (Endpoint E : G.dataInputs(N))
+        First.push_back(E.Node);
+  walkInputs(G, std::move(First), Along::Data, Result,
+             [&](NodeId N) { return !IsCut(N); });
   return Result;
 }
 

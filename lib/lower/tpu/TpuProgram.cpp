@@ -112,25 +112,22 @@ void StepFinder::findOutside() {
 /// Adds all per-replica nodes that depend on the rows, and the per-replica
 /// nodes on which these depend.
 void StepFinder::grow() {
-  std::vector<NodeId> Work;
-  auto Add = [&](NodeId N) {
-    if (!G.isPerReplica(N) || Outside[N] || Step.Members[N])
-      return;
-    Step.Members[N] = true;
-    Work.push_back(N);
+  auto Add = [&](NodeId N, std::vector<NodeId> &To) {
+    if (G.isPerReplica(N) && !Outside[N])
+      To.push_back(N);
   };
+  std::vector<NodeId> First;
   for (NodeId N : Order)
     if (G.isPerReplica(N) && Outside[N] && !isVariableOp(G.opName(N)))
-      G.forEachUse(N, [&](Use U) { Add(U.User); });
-  while (!Work.empty()) {
-    NodeId N = Work.back();
-    Work.pop_back();
-    for (Endpoint E : G.inputs(N))
-      Add(E.Node);
-    // Nodes outside of the step read variables as well.
-    if (!isDoubled(N))
-      G.forEachUse(N, [&](Use U) { Add(U.User); });
-  }
+      G.forEachUse(N, [&](Use U) { Add(U.User, First); });
+  walk::close(First, Step.Members, walk::Everywhere,
+              [&](NodeId N, std::vector<NodeId> &Next) {
+                for (Endpoint E : G.inputs(N))
+                  Add(E.Node, Next);
+                // Nodes outside of the step read variables as well.
+                if (!isDoubled(N))
+                  G.forEachUse(N, [&](Use U) { Add(U.User, Next); });
+              });
 }
 
 /// Returns true if \p N is unreplicated and has a state: it cannot be part of a

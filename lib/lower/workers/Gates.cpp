@@ -120,16 +120,12 @@ Cutter::givers(ArrayRef<size_t> Names,
 DenseSet<NodeId> Cutter::givenBefore(ArrayRef<NodeId> Givers,
                                      int Worker) const {
   DenseSet<NodeId> Given;
-  std::vector<NodeId> Work(Givers.begin(), Givers.end());
-  while (!Work.empty()) {
-    NodeId N = Work.back();
-    Work.pop_back();
-    if (!Given.insert(N).second)
-      continue;
-    for (Endpoint E : G.inputs(N))
-      if (Owner[E.Node] == Worker || Owner[E.Node] == Common)
-        Work.push_back(E.Node);
-  }
+  walk::close(Givers.vec(), Given, walk::Everywhere,
+              [&](NodeId N, std::vector<NodeId> &Next) {
+                for (Endpoint E : G.inputs(N))
+                  if (Owner[E.Node] == Worker || Owner[E.Node] == Common)
+                    Next.push_back(E.Node);
+              });
   return Given;
 }
 
