@@ -28,7 +28,8 @@ inline constexpr llvm::StringRef OriginAttr = "_graft_origin";
 /// node shows the name of the variable.
 inline constexpr llvm::StringRef SliceAttr = "_graft_slice";
 /// On splits of feeds: a group number. The user declares that all feeds of a
-/// group have equally many rows.
+/// group have equally many rows. A computed tensor that the user names alone is
+/// a group.
 inline constexpr llvm::StringRef RowsAttr = "_graft_rows";
 /// On constants whose batch sizes became per-replica sizes: the value in the
 /// input.

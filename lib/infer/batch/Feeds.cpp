@@ -50,7 +50,7 @@ private:
   std::vector<bool> training() const;
   Feed *find(StringRef Name);
   bool named(ArrayRef<std::string> Rules);
-  bool named(StringRef Name, StringRef How, int Batch);
+  bool named(StringRef Name, StringRef How, int Batch, int Rule = -1);
   bool allNamed(StringRef Pattern, StringRef How, int Batch);
   bool onlySets(Endpoint Feed) const;
   bool isOnlyFor(Endpoint Feed, function_ref<bool(NodeId)> Is) const;
@@ -206,14 +206,14 @@ Feed *Chooser::find(StringRef Name) {
 }
 
 bool Chooser::named(ArrayRef<std::string> Rules) {
-  for (const auto &[I, Rule] : enumerate(Rules)) {
-    auto [Names, How] = StringRef(Rule).split('=');
+  for (const auto &[I, Text] : enumerate(Rules)) {
+    auto [Names, How] = StringRef(Text).split('=');
     SmallVector<StringRef, 2> Each;
     Names.split(Each, '+');
-    int Batch = Each.size() > 1 ? static_cast<int>(I) : -1;
+    int Rule = static_cast<int>(I), Batch = Each.size() > 1 ? Rule : -1;
     for (StringRef Name : Each)
       if (isPattern(G, Name) ? !allNamed(Name, How, Batch)
-                             : !named(Name, How, Batch))
+                             : !named(Name, How, Batch, Rule))
         return false;
   }
   return true;
@@ -235,12 +235,16 @@ bool Chooser::allNamed(StringRef Pattern, StringRef How, int Batch) {
          all_of(Meant, [&](StringRef Name) { return named(Name, How, Batch); });
 }
 
-bool Chooser::named(StringRef Name, StringRef How, int Batch) {
+bool Chooser::named(StringRef Name, StringRef How, int Batch, int Rule) {
   Feed *F = find(Name);
   if (!F)
     return false;
   F->Named = true;
-  F->Batch = Batch;
+  // A run may feed a computed tensor and not the feeds before it, so it is a
+  // group of its own.
+  bool IsComputed =
+      !G.dataInputs(F->At.Node).empty() && !readsBatch(G, F->At.Node);
+  F->Batch = Batch < 0 && IsComputed ? Rule : Batch;
   StringRef Axis = How;
   F->Sparse = How == "sparse";
   if (How == "copy" || F->Sparse) {

@@ -158,11 +158,13 @@ bool RepeatedRows::isOwn(const Source &S) const {
 
 /// Returns the source whose n a plan uses for \p S, a split. A tensor that is
 /// computed once from a feed, and has as many rows, is split like the feed,
-/// unless a run may feed a tensor in between. Any source is right, because the
-/// split fails unless the shards of the source divide the rows of the tensor.
+/// unless a run may feed this tensor or one in between. Any source is right,
+/// because the split fails unless the shards of the source divide the rows of
+/// the tensor.
 std::optional<unsigned> RepeatedRows::feedOf(const Source &S) {
   NodeId Of = S.Rest.Of.Node;
-  if (G.dataInputs(Of).empty() || readsBatch(G, Of))
+  if (G.dataInputs(Of).empty() || readsBatch(G, Of) ||
+      G.hasAttr(S.Node, RowsAttr))
     return std::nullopt;
   for (unsigned I = 0; I < std::min<size_t>(Sources.size(), MaxSources); ++I) {
     const Source &Feed = Sources[I];
