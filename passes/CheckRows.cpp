@@ -31,6 +31,7 @@
 #include "lib/pass/Pass.h"
 #include "lib/program/Program.h"
 #include "lib/program/forms/RowRepeat.h"
+#include "lib/rewrite/Assertions.h"
 
 #include <map>
 
@@ -154,16 +155,9 @@ NodeId CheckRows::check(const Rows &Of) {
   Endpoint Right =
       add(Name + "/right", op::Mul, {OfRows, OfRows}, Left.Node, T);
   Endpoint Same = add(Name + "/same", op::Equal, {Left, Right}, Right.Node, T);
-  Endpoint Text = constant(
-      Name + "/message", Same.Node, DT_STRING,
-      encodeStringTensor("workers feed different numbers of rows to '" +
-                         Of.Feed + "': feed as many rows on each"));
-  Endpoint Assert =
-      add(Name + "/assert", op::Assert, {Same, Text}, Text.Node,
-          AttrRun().raw("T", encodeTypeListAttr(StringRef("\7", 1))));
-  return add(Name, op::NoOp, Endpoint{Assert.Node, ControlPort}, Assert.Node,
-             {}, Inserted::Gate)
-      .Node;
+  return insertAssertion(*G, Name, Same,
+                         "workers feed different numbers of rows to '" +
+                             Of.Feed + "': feed as many rows on each");
 }
 
 /// Returns true if \p N is the sum for a mean.
@@ -209,10 +203,9 @@ PassResult CheckRows::run(Module &M, DiagnosticEngine & /*Diags*/) {
     return PassResult::Unchanged;
   const ProgramFacts &Facts = programFacts(M);
   std::vector<NodeId> Means;
-  for (NodeId N : Facts.Order) {
+  for (NodeId N : Facts.Order)
     if (isMean(Facts, N) || isScaledNumber(N))
       Means.push_back(N);
-  }
   std::vector<Rows> Counted = findRows(Facts);
   DenseSet<NodeId> Nodes;
   for (const Rows &Of : Counted)

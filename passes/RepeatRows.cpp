@@ -29,6 +29,7 @@
 #include "lib/ops/ProgramOps.h"
 #include "lib/pass/Pass.h"
 #include "lib/program/Program.h"
+#include "lib/rewrite/Assertions.h"
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -320,22 +321,13 @@ void RepeatRows::check(NodeId N, unsigned S, unsigned Other) {
   auto NameOf = [&](unsigned Of) {
     return G->name(Sources[Of].Rest.Of.Node).str();
   };
-  Endpoint Message = add(
-      Key + "/message", op::Const, {}, Two.Node,
-      AttrRun()
-          .type("dtype", DT_STRING)
-          .raw("value",
-               encodeStringTensor("'" + NameOf(S) + "' and '" + NameOf(Other) +
-                                  "' have different numbers of rows")));
-  Endpoint Same = add(Key + "/same", op::Equal, {One, Two}, Message.Node,
+  Endpoint Same = add(Key + "/same", op::Equal, {One, Two}, Two.Node,
                       AttrRun().type("T", DT_INT32));
-  Endpoint Assert =
-      add(Key + "/assert", op::Assert, {Same, Message}, Same.Node,
-          AttrRun().raw("T", encodeTypeListAttr(StringRef("\7", 1))));
-  Endpoint Gate = add(Key, op::NoOp, Endpoint{Assert.Node, ControlPort},
-                      Assert.Node, {}, Inserted::Gate);
-  Made[Key] = Gate;
-  G->addControlInput(N, Gate.Node);
+  NodeId Gate = insertAssertion(*G, Key, Same,
+                                "'" + NameOf(S) + "' and '" + NameOf(Other) +
+                                    "' have different numbers of rows");
+  Made[Key] = {Gate, 0};
+  G->addControlInput(N, Gate);
 }
 
 /// Returns true if the ops that meet \p Need take the type of its value.
