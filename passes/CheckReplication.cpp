@@ -25,17 +25,12 @@
 #include "lib/io/read/Read.h"
 #include "lib/pass/Pass.h"
 #include "lib/program/Program.h"
+#include "passes/Options.h"
 
 using namespace llvm;
 
 namespace graft {
 namespace {
-
-struct CheckReplicationOptions : PassOptions {
-  Option<std::string> Input{
-      *this, "input",
-      "The single-device graph; default: the file that was read"};
-};
 
 class CheckReplication final
     : public PassBase<CheckReplication, CheckReplicationOptions> {
@@ -66,6 +61,8 @@ PassResult CheckReplication::run(Module &M, DiagnosticEngine &Diags) {
   // The certificate infers its own facts. The facts of the passes are freed to
   // save memory.
   M.Facts.reset();
+  if (!certify::checkFetched(G, *Options.Fetch, Diags))
+    return PassResult::Failure;
   if (File.empty() && M.input())
     return certify::check(*M.input(), G, Diags) ? PassResult::Unchanged
                                                 : PassResult::Failure;
@@ -80,6 +77,6 @@ PassResult CheckReplication::run(Module &M, DiagnosticEngine &Diags) {
 
 } // namespace
 
-GRAFT_DEFINE_PASS(CheckReplication)
+GRAFT_DEFINE_PASS_WITH_OPTIONS(CheckReplication)
 
 } // namespace graft

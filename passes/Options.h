@@ -182,6 +182,14 @@ struct MapDevicesOptions : PassOptions {
                       "OLD=NEW: move the nodes of device OLD to NEW"};
 };
 
+struct CheckReplicationOptions : PassOptions {
+  Option<std::string> Input{
+      *this, "input",
+      "The single-device graph; default: the file that was read"};
+  Option<Strings> Fetch{*this, "fetch",
+                        "Tensors whose names the output must have"};
+};
+
 struct MergeFetchesOptions : PassOptions {
   Option<Strings> Fetch{*this, "fetch", "Further tensors that are fetched"};
   Option<bool> Pick{

@@ -20,6 +20,7 @@
 #include "lib/io/inline/Inline.h"
 #include "lib/program/JoinedBatches.h"
 #include "lib/program/Program.h"
+#include "lib/support/Glob.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -61,6 +62,20 @@ bool check(Module &Input, const Graph &Output, DiagnosticEngine &Diags,
     return checkPartition(InputGraph(G), Output, Diags);
   return partitionLike(Input, Output, Diags) &&
          certifyLowered(G, Output, Diags) && checkLateUses(Output, Diags);
+}
+
+bool checkFetched(const Graph &Output, ArrayRef<std::string> Fetched,
+                  DiagnosticEngine &Diags) {
+  unsigned Before = Diags.errorCount();
+  for (StringRef Name : Fetched) {
+    StringRef Of = Name.split(':').first;
+    NodeId N = Output.find(Of);
+    if (N == NoNode ? !Glob::is(Name)
+                    : Output.node(N).Count == Copies::PerReplica &&
+                          Output.node(N).Flags & NF_LocalName)
+      Diags.error(Of, "is fetched, but the output has no node with its name");
+  }
+  return Diags.errorCount() == Before;
 }
 
 bool isByItself(const Graph &Output) { return isAsync(Output); }

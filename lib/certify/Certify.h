@@ -45,6 +45,12 @@ struct Declared {
 bool check(Module &Input, llvm::ArrayRef<const Graph *> Outputs,
            const Declared &Names, DiagnosticEngine &Diags);
 
+/// Checks that \p Output has a node for each of the tensors \p Fetched, in the
+/// form node or node:output. Patterns are ignored. check() ensures that a node
+/// with a name of the input has the value of that name.
+bool checkFetched(const Graph &Output, llvm::ArrayRef<std::string> Fetched,
+                  DiagnosticEngine &Diags);
+
 /// Returns true if \p Output is the file of an asynchronous worker.
 bool isByItself(const Graph &Output);
 /// Returns the number of steps that the worker of the file \p Output may be

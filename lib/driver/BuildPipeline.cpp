@@ -168,7 +168,9 @@ Pipeline buildPipeline(const StrategyOptions &O, bool OnGpus) {
   if (O.CheckCopies)
     P.add(createCheckCopiesPass());
   P.add(createPlacePass());
-  P.add(createCheckReplicationPass());
+  CheckReplicationOptions Check;
+  Check.Fetch = O.Fetches;
+  P.add(createCheckReplicationPass(Check));
   if (IsTpu) {
     TpuReplicateOptions Tpu;
     Tpu.Fetch = O.Fetches;

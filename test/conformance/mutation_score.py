@@ -110,7 +110,7 @@ class Subject:
         self.input_meta = meta
         flags = self.options.arguments()
         text = harness.run_graft([self.input, *flags, "--print-pipeline-passes"]).stdout.strip()
-        pipeline = re.sub(r",check-replication,expand-replicas$", "", text)
+        pipeline = re.sub(r",check-replication(\{[^}]*\})?,expand-replicas$", "", text)
         assert pipeline != text, f"the pipeline ends in other passes: {text}"
         stem = self.input[: -len(".meta")]
         self.program_path, self.lowered_path = f"{stem}.program.meta", f"{stem}.lowered.meta"
@@ -153,7 +153,8 @@ class Subject:
         for way in ways:
             arguments = [path, "-o", "/dev/null"]
             if way == "certificate":
-                arguments = [path, f"--passes=check-replication{{input={self.input}}}", "--emit=none"]
+                fetched = "".join(f",fetch={flag.removeprefix('--fetch=')}" for flag in self.model.flags if flag.startswith("--fetch="))
+                arguments = [path, f"--passes=check-replication{{input={self.input}{fetched}}}", "--emit=none"]
             done = harness.run_graft(arguments, check=False, verify=False)
             if done.returncode not in (0, 1):
                 raise AssertionError(f"{' '.join(arguments)}: exit {done.returncode}\n{done.stderr}")
