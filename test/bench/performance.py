@@ -75,9 +75,9 @@ ROWS = [
     Row("P6*", "1,000,000 nodes x2 / 100,000 nodes x2, user CPU", 18, 13, "{:.1f}"),
     Row("P6b*", "100,000 nodes x2 / 10,000 nodes x2, user CPU", 18, 13, "{:.1f}"),
     Row("P7*", "empty pipeline: wall / protobuf's parse + serialize of the input", 1 / 2, 1 / 4, "inverse"),
-    # The same 510 instructions per node take 46 to 106 ns on one machine, depending on what else it does.
-    Row("P8*", "slowest local pass, ns per input node", 140, 30, "{:.0f}"),
-    Row("P9*", "inference of replication types, ns per input node", 500, 200, "{:.0f}"),
+    # Instructions as well: 510 per node take 46 to 106 ns on one machine, depending on what else it does.
+    Row("P8*", "slowest local pass, instructions / protobuf's parse + serialize of the input", 1 / 14, 1 / 40, "inverse"),
+    Row("P9*", "inference of types in the job, instructions / the same", 1 / 1.8, 1 / 5, "inverse"),
     Row("P10", "ResNet-50 x8: whole process / protobuf's parse + serialize of the output", 1 / 4, 1 / 8, "inverse"),
     Row("P11", "1,000,000 nodes x8 in shards: peak memory / size of the output", 0.25, 0.17),
     Row("P12", "text: wall / protobuf's parse + TextFormat::Print", 1 / 2, 1 / 4, "inverse"),
@@ -184,32 +184,47 @@ def whole_job(tools, source, full):
 
 
 def instructions(tools, name, command):
-    """The instructions that a process executes by function, as Callgrind counts them."""
+    """The instructions that a process executes by function, as Callgrind counts them: in the function alone, and with all
+    that it calls."""
     profile = tools.path(f"{name}.callgrind")
     subprocess.run(
         ["valgrind", "--tool=callgrind", f"--callgrind-out-file={profile}", *command],
         check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )
-    table = subprocess.run(
-        ["callgrind_annotate", "--threshold=100", profile], check=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    ).stdout
-    lines = re.findall(r"^ *([\d,]+) \([^)]*\)  (.*)$", table, re.M)
+    return annotate(profile), annotate(profile, "--inclusive=yes")
+
+
+def annotate(profile, *flags):
+    command = ["callgrind_annotate", "--threshold=100", *flags, profile]
+    table = subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+    lines = re.findall(r"^ *([\d,]+) \([^)]*\)  (?:\?\?\?:)?(.*?)(?: \[.*\])?$", table, re.M)
     return {function: int(count.replace(",", "")) for count, function in lines}
+
+
+# The passes that look at a node and its neighbours and at nothing else.
+LOCAL_PASSES = ["AssignStrategy", "Replicate", "RefineCopies", "MergeFetches", "Place"]
+INFERENCE = "graft::ProgramFacts::ProgramFacts(graft::Graph const&, graft::DimOptions)"
 
 
 def counted_job(tools, table, source):
     """The job in instructions. GraphDef and NodeDef messages are made by the text format, of functions, for --capture, and
     by the verifier of fields of a node that no writer gives it: none of a usual node."""
     result = tools.path("result.pb")
-    job = instructions(
+    job, parts = instructions(
         tools, "graft", [tools.graft_opt, source, "-o", result, *tools.flags(8), *tools.threads(1)]
     )
     total = job["PROGRAM TOTALS"]
     messages = sum(count for function, count in job.items() if re.search(r"tensorflow::(Graph|Node)Def::", function))
-    protobuf = instructions(tools, "protobuf", [tools.protobuf, "message", result])
+    protobuf, _ = instructions(tools, "protobuf", [tools.protobuf, "message", result])
     parsed = sum(count for function, count in protobuf.items() if re.search(r"tensorflow::NodeDef::", function))
     table.check(f"NodeDef messages take {messages / total:.4%} of the job's instructions", messages < total / 1000 and parsed > 0)
-    return {"P4": total / protobuf["PROGRAM TOTALS"]}
+    yardstick = instructions(tools, "input", [tools.protobuf, "message", source])[0]["PROGRAM TOTALS"]
+    run = "graft::(anonymous namespace)::{}::run(graft::Module&, graft::DiagnosticEngine&)"
+    return {
+        "P4": total / protobuf["PROGRAM TOTALS"],
+        "P8": max(parts[run.format(name)] for name in LOCAL_PASSES) / yardstick,
+        "P9": parts[INFERENCE] / yardstick,
+    }
 
 
 def memory_by_replicas(tools, source):
@@ -236,18 +251,6 @@ def empty_pipeline(tools, source):
         job = tools.graft(source, "-o", tools.path("new.pb"), *tools.threads(1))
         pairs.append((job, tools.baseline("message", source)))
     return {"P7": ratio_of_walls(pairs)}
-
-
-# The passes that look at a node and its neighbours and at nothing else.
-LOCAL_PASSES = ["assign-strategy", "replicate", "refine-copies", "merge-fetches", "place"]
-
-
-def stages(tools, source):
-    seconds = tools.stages(source, ["ProgramFacts"] + [f"pass:{name}" for name in LOCAL_PASSES])
-    return {
-        "P8": 1e9 * max(seconds[f"pass:{name}"] for name in LOCAL_PASSES),
-        "P9": 1e9 * seconds["ProgramFacts"],
-    }
 
 
 def real_model(tools, key, source):
@@ -341,7 +344,6 @@ def quick_rows(table, tools, full):
     source = sources[100000]
     if table.wanted("P1", "P2", "P3", "P4", "P5"):
         table.measure(whole_job, tools, source, full)
-        table.rows["P4"].better(counted_job(tools, table, source)["P4"])
         if full and not tools.has("--threads"):
             table.skip(["P1", "P2", "P3", "P3b"], "--threads is not supported by this binary")
     if table.wanted("P5b"):
@@ -350,8 +352,9 @@ def quick_rows(table, tools, full):
         table.measure(growth, tools, sources, full)
     if table.wanted("P7"):
         table.measure(empty_pipeline, tools, source)
-    if table.wanted("P8", "P9"):
-        table.measure(stages, tools, source)
+    if table.wanted("P4", "P8", "P9"):
+        for key, value in counted_job(tools, table, source).items():
+            table.rows[key].better(value)
     if table.wanted("checks"):
         check_identity(table, tools, source)
         check_replicas(table, tools, source)

@@ -3,7 +3,6 @@
 
 import collections
 import glob
-import json
 import os
 import platform
 import re
@@ -59,7 +58,7 @@ class Tools:
         for program in (self.graft_opt, self.protobuf):
             if not os.path.exists(program):
                 sys.exit(f"performance.py: there is no {program}: build the preset 'release'")
-        self.help = self.output("--help")
+        self.help = self.output("--help-all")
 
     def path(self, name):
         return os.path.join(self.work, name)
@@ -104,17 +103,6 @@ class Tools:
         words = line.split()
         values = {name: float(value) for name, value in zip(words[::2], words[1::2])}
         return Run(values["wall"], values["user"], values["sys"], values["peak"] * 1024, int(values["nodes"]))
-
-    def stages(self, source, names, repetitions=3):
-        """Seconds per node of stages of the compiler, the least of some repetitions."""
-        command = [os.path.join(self.build, "bench", "stages"), source, f"--benchmark_filter=^({'|'.join(names)})(/|$)"]
-        command += ["--benchmark_format=json", f"--benchmark_repetitions={repetitions}", "--benchmark_min_time=0.02"]
-        found = {}
-        for entry in json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)["benchmarks"]:
-            if entry["run_type"] == "iteration":
-                name = entry["run_name"].partition("/")[0]
-                found[name] = min(entry["node"], found.get(name, entry["node"]))
-        return found
 
     # --- TensorFlow ---
 

@@ -289,6 +289,8 @@ bool RunsApart::findExtra() {
         (F.Node == NoNode || C.InputOf[F.Node] != I))
       IsExtra[N] = Any = true;
   }
+  // The sets that follow are the peak of the job's memory.
+  Front = {};
   return Any;
 }
 
