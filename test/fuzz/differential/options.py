@@ -5,7 +5,6 @@ import random
 from typing import List
 
 from genes import Built
-from running import has_option
 
 BUILDERS = [
     "ps-load-balancing",
@@ -44,11 +43,11 @@ def usual(built: Built, seed: int, number: int) -> List[str]:
         flags.append("--fetch=none")
     if chance(0.1):
         flags.append("--strict")
-    if has_option("--fallback") and chance(0.2):
+    if chance(0.2):
         what = rng.choice(["mean", "once", "refuse"])
         if strategy != "tpu" or what != "once":
             flags.append("--fallback=" + what)
-    if has_option("--min-spread") and chance(0.05):
+    if chance(0.05):
         flags.append(f"--min-spread={rng.choice([0, 5, 50, 90])}")
     if strategy == "tpu":
         return flags
