@@ -56,12 +56,34 @@ DimRun SizeContext::store(ArrayRef<DimId> List) {
 
 /// Returns the pairs of operand sizes that are equal by a fact that another op
 /// states, and not by definition.
+/// Returns false if all sizes of the operands that are no number by definition
+/// have one origin, and none of them is a number by a fact. Then no two sizes
+/// of different origins are equal. This is so for most nodes.
+bool SizeContext::mayMeet() {
+  std::optional<SizeOrigins::Origin> One;
+  for (Endpoint E : Inputs)
+    for (Dims List : {A.shape(E), A.value(E)})
+      for (DimId D : List.value_or(ArrayRef<DimId>())) {
+        SizeOrigins::Origin Is = A.Origins.of(D);
+        auto S = Table.sym(D);
+        bool IsNumber = S && S->isNumber() && S->Ragged == 0;
+        if (IsNumber != (Is.Is == SizeOrigins::Kind::Number))
+          return true;
+        if (IsNumber)
+          continue;
+        if (One && !(*One == Is))
+          return true;
+        One = Is;
+      }
+  return false;
+}
+
 ArrayRef<std::pair<DimId, DimId>> SizeContext::meetings() {
   if (MeetingsOf == N)
     return Meetings;
   MeetingsOf = N;
   Meetings.clear();
-  if (A.Origins.facts().empty())
+  if (A.Origins.facts().empty() || !mayMeet())
     return Meetings;
   // If the node has a result, the facts that it states hold.
   using Origin = SizeOrigins::Origin;
@@ -150,8 +172,9 @@ void SizeContext::setShape(unsigned Port, ArrayRef<DimId> Said) {
     return;
   DimRun &Mine = A.Shapes[A.outputIndex({N, Port})];
   if (!Mine.Known) {
-    DimList List = detached(DetachedSlot + Port * MaxElements, Said);
-    Mine = meetings().empty() ? store(Said) : store(List);
+    Mine = meetings().empty()
+               ? store(Said)
+               : store(detached(DetachedSlot + Port * MaxElements, Said));
     Moved = true;
     return;
   }

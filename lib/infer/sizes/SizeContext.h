@@ -290,6 +290,7 @@ protected:
   /// Like slot(), for a size that is a number.
   DimId bareSlot(unsigned Slot);
   bool isSingle() const;
+  bool mayMeet();
   llvm::ArrayRef<std::pair<DimId, DimId>> meetings();
   DimList detached(unsigned Slot, llvm::ArrayRef<DimId> List);
   bool defines(DimId D) const;
