@@ -9,6 +9,7 @@
 //     x/split = _ToReplicas(x)        x/split = _ToReplicas(x, times)
 //     s = _FromReplicas(g) sum    →   s = _Scale(_FromReplicas(g) sum, n/N)
 //     y = _FromReplicas(p) concat     y = _FromReplicas(p, upto) concat
+//     y = Identity*(member)           y = StridedSlice*(member, 0, upto, 1)
 //
 // The mean over all replicas stays as it is: each shard is in it equally often.
 // So a step of a loss that is a mean costs nothing more. If N divides the rows,
@@ -241,7 +242,23 @@ Endpoint RepeatRows::keptRows(NodeId N, unsigned S, int64_t Axis,
 void RepeatRows::keep(NodeId N, unsigned S, const RepeatedRows &Rows) {
   int64_t Axis = G->intAttr(N, "axis").value_or(0);
   Endpoint Upto = keptRows(N, S, Axis, Rows.rowsOf(N, S, Axis));
-  addOperand(N, Upto);
+  if (G->isOp(N, FromReplicasOp))
+    return addOperand(N, Upto);
+  // The users of a gather read it behind a barrier.
+  SmallVector<NodeId, 1> Barriers;
+  G->forEachUse(N, [&](Use U) {
+    if (G->isData(U))
+      Barriers.push_back(U.User);
+  });
+  for (NodeId Barrier : Barriers) {
+    if (G->node(Barrier).Kind != Inserted::Gather)
+      continue;
+    addOperand(Barrier, numbers(1, 1));
+    addOperand(Barrier, Upto);
+    addOperand(Barrier, numbers(0, 1));
+    G->setOp(Barrier, op::StridedSlice);
+    G->setTypeAttr(Barrier, "Index", DT_INT32);
+  }
 }
 
 /// Removes the assertion that the fed number of rows is a multiple of N.

@@ -9,6 +9,8 @@
 //   red_r = CollectiveReduce(g_r)    gate = NoOp(^red_0, ..., ^red_N-1)
 //   use_r = Identity(red_r, ^gate)   all else reads use_r, never red_r
 //
+// If only the first rows of a gather count, use_r is a StridedSlice.
+//
 // Only collectives of graft are checked, because a graph written by hand may
 // have only the members of one task.
 //
@@ -162,9 +164,11 @@ void verifyGates(const Graph &G, const Group &Its, DiagnosticEngine &Diags) {
     for (const Use &U : G.uses(M)) {
       if (G.isOp(U.User, op::NoOp))
         continue;
-      bool Behind = G.isOp(U.User, op::Identity) && U.Index == 0 &&
-                    any_of(G.controlInputs(U.User),
-                           [&](Endpoint E) { return IsGate(E.Node); });
+      bool Behind =
+          (G.isOp(U.User, op::Identity) || G.isOp(U.User, op::StridedSlice)) &&
+          U.Index == 0 && any_of(G.controlInputs(U.User), [&](Endpoint E) {
+            return IsGate(E.Node);
+          });
       if (!Behind)
         Diags.error(G.name(U.User),
                     formatv("uses '{0}', a member of a collective, without a "

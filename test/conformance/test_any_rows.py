@@ -29,8 +29,7 @@ def cut(batch, rows: int):
 WAYS = ["2 all-reduce add", "3 all-reduce add", "4 all-reduce add", "4 ps add", "3 parallax add", "3 all-reduce collective"]
 
 
-# Collectives that gather sparse gradients need rows that the replicas divide.
-CASES = [(model, way) for way in WAYS for model in sorted(models.MODELS) if "collective" not in way or model != "embedding"]
+CASES = [(model, way) for way in WAYS for model in sorted(models.MODELS)]
 
 
 @pytest.mark.parametrize("model,way", CASES)

@@ -156,6 +156,9 @@ void NodeChecker::checkPerReplica(const ProgramFacts &Facts, NodeId N) {
     NodeId Var = Facts.Vars.variableOf(G.input(N, I));
     if (Var != NoNode && G.node(Var).Count == Copies::Once)
       error(N, "every replica updates an unreplicated variable");
+    else if (Var != NoNode && G.node(G.input(N, I).Node).Count == Copies::Once)
+      error(N, "every replica updates copy 0 of a variable that has one per "
+               "replica");
   }
   if (!(G.node(N).Flags & NF_Led) && !formOf(G.node(N).Kind).WritesCopies)
     error(N, "updates the copies of a variable, but copy 0 of the update does "

@@ -34,7 +34,8 @@ private:
   }
   int64_t axis(NodeId N) const { return G.intAttr(N, "axis").value_or(0); }
   bool repeats(NodeId Split) const;
-  bool keeps(NodeId Merge) const;
+  bool keeps(NodeId Merge, Endpoint Upto) const;
+  bool keepsFirst(NodeId Kept) const;
   bool scales(NodeId Scale) const;
   bool isShareOf(NodeId Merge, Endpoint E) const;
 
@@ -70,13 +71,26 @@ bool RepeatChecker::isShareOf(NodeId Merge, Endpoint E) const {
          Rows.follows(G.input(Merge, 0).Node, *Source);
 }
 
-/// Returns true if the concatenation \p Merge keeps as many rows as the
-/// single-device step has.
-bool RepeatChecker::keeps(NodeId Merge) const {
-  Endpoint Upto = G.input(Merge, 1);
+/// Returns true if the strided slice \p Kept returns the rows before input 2.
+bool RepeatChecker::keepsFirst(NodeId Kept) const {
+  auto IsVectorOf = [&](unsigned I, int64_t Value) {
+    auto Is = constValue(G, G.input(Kept, I).Node);
+    return Is && Is->Shape.Dims.size() == 1 && Is->Ints.size() == 1 &&
+           Is->Ints[0] == Value;
+  };
+  return IsVectorOf(1, 0) && IsVectorOf(3, 1) &&
+         all_of(ArrayRef<StringRef>{"begin_mask", "end_mask", "ellipsis_mask",
+                                    "new_axis_mask", "shrink_axis_mask"},
+                [&](StringRef Mask) {
+                  return G.intAttr(Kept, Mask).value_or(0) == 0;
+                });
+}
+
+/// Returns true if \p Upto is the number of rows that the concatenation or the
+/// gather \p Merge has in the single-device step.
+bool RepeatChecker::keeps(NodeId Merge, Endpoint Upto) const {
   int64_t Axis = axis(Merge);
-  if (G.stringAttr(Merge, CombineAttr) != combine::Concat || Axis < 0 ||
-      !is(Upto, op::Fill, 2))
+  if (Axis < 0 || !is(Upto, op::Fill, 2))
     return false;
   auto Count = constValue(G, G.input(Upto.Node, 0).Node);
   if (!Count || Count->Ints.size() != 1 || Count->Ints[0] != Axis + 1)
@@ -116,6 +130,9 @@ void RepeatChecker::run() {
     if (Rows.isRaw(N))
       C.error(N, "has the name of an input node, but is not times n/N");
   for (NodeId N : Facts.Order) {
+    if (NodeId Member = keptMember(G, N);
+        Member != NoNode && !(keepsFirst(N) && keeps(Member, G.input(N, 2))))
+      C.error(N, "does not keep the rows of the single-device step");
     if (G.node(N).NumData != 2)
       continue;
     switch (C.opKind(N)) {
@@ -124,7 +141,8 @@ void RepeatChecker::run() {
         C.error(N, "does not repeat its rows as often as the replicas need");
       break;
     case OpKind::FromReplicas:
-      if (!keeps(N))
+      if (G.stringAttr(N, CombineAttr) != combine::Concat ||
+          !keeps(N, G.input(N, 1)))
         C.error(N, "does not keep the rows of the single-device step");
       break;
     case OpKind::Scale:
@@ -142,9 +160,10 @@ void RepeatChecker::run() {
 void checkRepeats(Comparison &C, const ProgramFacts &Facts) {
   auto Repeats = [&](NodeId N) {
     OpKind Op = C.opKind(N);
-    return C.G.node(N).NumData == 2 &&
-           (Op == OpKind::ToReplicas || Op == OpKind::FromReplicas ||
-            Op == OpKind::Scale);
+    return keptMember(C.G, N) != NoNode ||
+           (C.G.node(N).NumData == 2 &&
+            (Op == OpKind::ToReplicas || Op == OpKind::FromReplicas ||
+             Op == OpKind::Scale));
   };
   if (any_of(Facts.Order, Repeats))
     RepeatChecker(C, Facts).run();

@@ -39,6 +39,7 @@ enum class OpKind : uint8_t {
   Mesh,
   SeededDraw,
   SparseSlice,
+  StridedSlice,
 };
 
 /// The results of comparing program and input, for the checks of nodes.

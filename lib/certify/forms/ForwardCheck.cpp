@@ -12,6 +12,7 @@
 #include "lib/ops/ProgramOps.h"
 #include "lib/program/forms/EntrySlice.h"
 #include "lib/program/forms/LengthGather.h"
+#include "lib/program/forms/RowRepeat.h"
 
 #include "llvm/ADT/StringSwitch.h"
 
@@ -76,6 +77,8 @@ static void checkGather(Comparison &C, const ProgramFacts &Facts, NodeId N) {
   // only for its control inputs.
   if (isLengthGatherOp(C.G, N))
     checkWaits(C, N);
+  else if (C.opKind(N) == OpKind::StridedSlice && keptMember(C.G, N) == NoNode)
+    C.mismatch(N);
   else
     checkForward(C, Facts, N);
 }
@@ -95,12 +98,16 @@ form(std::initializer_list<OpKind> Ops, bool IsElementwise,
 }
 
 static constexpr InsertedForm gatherForm() {
-  InsertedForm Result = form({OpKind::Gather, OpKind::CollectiveGather,
-                              OpKind::FromReplicas, OpKind::Identity},
-                             false, [](const LoweredFile &File, NodeId N) {
-                               return File.G.hasAttr(N, LengthsAttr) ||
-                                      File.G.isOp(N, op::CollectiveGather);
-                             });
+  InsertedForm Result =
+      form({OpKind::Gather, OpKind::CollectiveGather, OpKind::FromReplicas,
+            OpKind::Identity, OpKind::StridedSlice},
+           false, [](const LoweredFile &File, NodeId N) {
+             const Graph &G = File.G;
+             return G.hasAttr(N, LengthsAttr) ||
+                    G.isOp(N, op::CollectiveGather) ||
+                    (G.isOp(N, op::StridedSlice) &&
+                     G.isOp(G.input(N, 0).Node, op::CollectiveGather));
+           });
   Result.StandsFor = gathered;
   Result.Check = checkGather;
   Result.IsUnseen = true;

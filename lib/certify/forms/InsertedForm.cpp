@@ -52,6 +52,7 @@ static OpKind opKindOf(StringRef Op) {
       .Case(op::NoOp, OpKind::NoOp)
       .Case(MeshOp, OpKind::Mesh)
       .Case(op::SparseSlice, OpKind::SparseSlice)
+      .Case(op::StridedSlice, OpKind::StridedSlice)
       .Default(isSeededDraw(Op) ? OpKind::SeededDraw : OpKind::Other);
 }
 

@@ -13,6 +13,7 @@
 #include "lib/program/Program.h"
 #include "lib/program/forms/Accumulator.h"
 #include "lib/program/forms/EntrySlice.h"
+#include "lib/program/forms/LengthGather.h"
 
 #include "llvm/ADT/StringSwitch.h"
 
@@ -28,6 +29,7 @@ enum Role : uint8_t {
   Merge,
   Scaled,
   Exchange, ///< A collective.
+  Kept,     ///< May keep the first rows that a collective gathered.
   Slice,    ///< Slices the entries of a replica's rows.
   Take,     ///< Takes a sum from an accumulator.
   Branch,   ///< Returns one of its inputs.
@@ -43,6 +45,7 @@ Role roleOf(StringRef Op) {
       .Cases(op::CollectiveReduce, op::CollectiveGather, ReduceOp, GatherOp,
              Exchange)
       .Case(op::SparseSlice, Slice)
+      .Case(op::StridedSlice, Kept)
       .Case(op::AccumulatorTakeGradient, Take)
       .Cases(op::Merge, op::RefMerge, Branch)
       .Cases(op::Exit, op::RefExit, Leave)
@@ -378,6 +381,12 @@ RepeatedRows::State RepeatedRows::visit(NodeId N) {
     return scale(N);
   case Exchange:
     return exchange(N);
+  case Kept: {
+    State S = States[G.input(N, 0).Node];
+    if (keptMember(G, N) == NoNode || !(S & Raw))
+      return join(N);
+    return isTrue(N) ? 0 : S & ~Raw;
+  }
   case Slice: {
     State S = join(N);
     if (rowsSliced(G, N, 0) == NoNode || S == 0 || S & Each)
@@ -442,6 +451,13 @@ RepeatedRows::State RepeatedRows::exchange(NodeId N) {
   State S = stateOf(N, E);
   if (S == 0)
     return 0;
+  if (G.isOp(N, op::CollectiveGather) && !(S & Each) &&
+      !isLengthGatherOp(G, E.Node)) {
+    if (!Plan)
+      return S | Raw;
+    Needs.push_back({Need::Keep, N, -1, sourceFor(N, {N, 0}, S)});
+    return isTrue(N) ? 0 : S;
+  }
   bool IsGather = G.isOp(N, op::CollectiveGather) || G.isOp(N, GatherOp);
   std::optional<int> Share = IsGather ? std::nullopt : shareOf(E);
   bool IsMean = Share == 0;

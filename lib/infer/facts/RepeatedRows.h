@@ -55,7 +55,8 @@ public:
   struct Need {
     enum KindTy : uint8_t {
       Repeat, ///< Node, a split, must repeat the rows of its input.
-      Keep,   ///< Node, a concatenation, must keep the first n/N of its rows.
+      Keep,   ///< Node, a concatenation or a gather, must keep the first n/N of
+              ///< its rows.
       Factor, ///< Node, a `_Scale`, must multiply by a power of n.
       Share,  ///< Output 0 of Node, or its input Index, must be times a power
               ///< of n/N.

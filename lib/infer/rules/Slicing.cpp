@@ -9,6 +9,7 @@
 #include "lib/infer/rules/Rules.h"
 
 #include "lib/infer/graph/SparseRows.h"
+#include "lib/program/forms/RowRepeat.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/CheckedArithmetic.h"
@@ -256,6 +257,10 @@ static int64_t placeIn(int64_t Number, int64_t Size) {
 /// Infers the shape of a strided slice. For a StridedSliceGrad, this is the
 /// shape of the incoming gradient.
 static void stridedSlice(SizeContext &C) {
+  // All sizes hold with the number of shards in place of the number of
+  // replicas, so the rows that remain are those of all replicas.
+  if (keptMember(C.G, C.N) != NoNode)
+    return same(C);
   bool OfGrad = C.isOp(op::StridedSliceGrad);
   if (Dims V = C.val(0); V && OfGrad)
     C.setShape(0, *V);
@@ -592,9 +597,15 @@ ReplicationType reverseSequenceType(TypeContext &C) {
 
 namespace types {
 
-static void part(TypeContext &C) { C.setAll(partType(C)); }
+static void part(TypeContext &C) {
+  if (keptMember(C.G, C.N) != NoNode)
+    return pass(C);
+  C.setAll(partType(C));
+}
 
 static bool partIndices(TypeContext &C) {
+  if (keptMember(C.G, C.N) != NoNode)
+    return passIndices(C);
   // Padding zeros are neither row numbers nor column indices.
   if (!C.isOp(op::StridedSlice))
     return false;

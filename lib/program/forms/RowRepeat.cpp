@@ -143,7 +143,17 @@ bool followsOther(const Graph &G, NodeId Split) {
                   Rest->Axis != G.intAttr(Split, "axis").value_or(0));
 }
 
+NodeId keptMember(const Graph &G, NodeId N) {
+  if (G.node(N).Kind != Inserted::Gather || !G.isOp(N, op::StridedSlice) ||
+      G.node(N).NumData != 4)
+    return NoNode;
+  NodeId Member = G.input(N, 0).Node;
+  return G.isOp(Member, op::CollectiveGather) ? Member : NoNode;
+}
+
 bool isRowOperand(const Graph &G, NodeId N, unsigned I) {
+  if (I == 2 && keptMember(G, N) != NoNode)
+    return true;
   return I == 1 && G.node(N).NumData == 2 && isProgramOp(G.opName(N)) &&
          !(G.isOp(N, ToReplicasOp) && followsOther(G, N));
 }

@@ -18,6 +18,8 @@
 //     f     = GatherV2(table of T, rest, 0)         n^power * (n/N)^share
 //     s     = _Scale(v, f) power share              Mul(v, f)
 //     c     = _FromReplicas(y, upto) concat         StridedSlice(all, 0, upto)
+//     c     = StridedSlice*(member, 0, upto, 1)     member =
+//     CollectiveGather*(y)
 //
 // Here `upto` is the number of rows of y in the single-device step. If a feed
 // has u rows for each row of the batch, `rest` is that of rows/u.
@@ -60,6 +62,10 @@ std::optional<RowLookup> rowLookup(const Graph &G, Endpoint E);
 /// or of rows. It follows a feed on which input 0 depends. The operand of a
 /// split that followsOther() is none, because a run may feed tensors between.
 bool isRowOperand(const Graph &G, NodeId N, unsigned I);
+
+/// Returns the `member` of the collective of which \p N keeps the first rows;
+/// NoNode if \p N is no such node.
+NodeId keptMember(const Graph &G, NodeId N);
 
 /// The size of a tensor along an axis, as the graph reads it.
 struct RowCount {
