@@ -461,6 +461,17 @@ RepeatedRows::State RepeatedRows::exchange(NodeId N) {
   bool IsGather = G.isOp(N, op::CollectiveGather) || G.isOp(N, GatherOp);
   std::optional<int> Share = IsGather ? std::nullopt : shareOf(E);
   bool IsMean = Share == 0;
+  if (!(S & Each) && Share == 1 && G.isOp(N, op::CollectiveReduce) &&
+      !isFloating(G.outputType(E))) {
+    // No term of integers is times n/N, so the sum behind the barrier is.
+    if (!Plan)
+      return S | Raw;
+    G.forEachUse(N, [&](Use U) {
+      if (G.isData(U))
+        need(Need::Share, U.User, -1, S);
+    });
+    return isTrue(N) ? 0 : S;
+  }
   if (!(S & Each) && !IsMean) {
     // A barrier follows the sum, so each term is times its share.
     if (!Plan || !Share || !isFloating(G.outputType(E)))
