@@ -160,19 +160,20 @@ bool RepeatedRows::isOwn(const Source &S) const {
 }
 
 /// Returns the source whose n a plan uses for \p S, a split. A tensor that is
-/// computed once from a feed, and has as many rows, is split like the feed,
-/// unless a run may feed this tensor or one in between. Any source is right,
-/// because the split fails unless the shards of the source divide the rows of
-/// the tensor.
+/// computed once from a feed is split like the feed, unless a run may feed this
+/// tensor or one in between. A feed with as many rows comes first. The rows of
+/// the tensor may also be a multiple of those of the feed, such as the words of
+/// all sentences. Any source is right, because the split fails unless the
+/// shards of the source divide the rows of the tensor.
 std::optional<unsigned> RepeatedRows::feedOf(const Source &S) {
   NodeId Of = S.Rest.Of.Node;
   if (G.dataInputs(Of).empty() || readsBatch(G, Of) ||
       G.hasAttr(S.Node, RowsAttr))
     return std::nullopt;
+  std::optional<unsigned> Other;
   for (unsigned I = 0; I < std::min<size_t>(Sources.size(), MaxSources); ++I) {
     const Source &Feed = Sources[I];
-    if (Feed.Rest.Axis < 0 || Feed.Rows != S.Rows ||
-        !runsWith({Feed.Node, 0}, {S.Node, 0}))
+    if (Feed.Rest.Axis < 0 || !runsWith({Feed.Node, 0}, {S.Node, 0}))
       continue;
     NodeId Start = Feed.Rest.Of.Node;
     auto [It, New] = Behind.try_emplace(Start);
@@ -182,10 +183,14 @@ std::optional<unsigned> RepeatedRows::feedOf(const Source &S) {
         return N == Start || Roles[G.node(N).Op] != Default;
       });
     }
-    if (It->second[S.Node])
+    if (!It->second[S.Node])
+      continue;
+    if (Feed.Rows == S.Rows)
       return I;
+    if (!Other)
+      Other = I;
   }
-  return std::nullopt;
+  return Other;
 }
 
 void RepeatedRows::findSources() {
