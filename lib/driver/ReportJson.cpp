@@ -95,8 +95,8 @@ private:
   Counts Program;
   MapVector<StringRef, Counts> Scopes;
   std::vector<int> ScopeOf; ///< By node: the innermost scope, or NoScope.
-  /// By node: it depends on the rows of a replica, or such a node depends on
-  /// it. Initialization and saving are in no step.
+  /// By node: true if the node depends on a sharded tensor, or if a node that
+  /// does depends on it. This excludes initialization and saving.
   std::vector<bool> InStep;
 };
 

@@ -267,7 +267,8 @@ void OnceCut::collect() {
 
 /// Returns the cheapest cut if an operation costs \p PerOperation.
 std::vector<NodeId> OnceCut::cut(double PerOperation) const {
-  // Small enough that a sum over the network cannot overflow; never 0.
+  // Returns X as the capacity of an edge: at least 1, and small enough that a
+  // sum of capacities cannot overflow.
   auto Price = [](double X) {
     return std::clamp<int64_t>(std::llround(std::min(X, 1e12)), 1,
                                MinCut::MaxCapacity);

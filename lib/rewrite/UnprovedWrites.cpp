@@ -118,10 +118,15 @@ void RepairFinder::repairRows(NodeId N) {
               Op.ends_with(op::Sub);
   if (!isFloating(G.outputType(Rows)) || (Adds && Rows.Node == Indices.Node))
     return;
-  std::string Text = formatv(
-      "it is not proved how the replicas' rows that '{0}' writes relate to the "
-      "single-device step, so graft {1}",
-      originName(G, N), Adds ? "uses their mean" : "writes all of them");
+  auto TextOf = [&](bool Mean) {
+    return formatv("it is not proved how the replicas' rows that '{0}' writes "
+                   "relate to the single-device step, so graft {1}",
+                   originName(G, N),
+                   Mean ? "uses their mean"
+                        : "gathers and writes the rows of all replicas")
+        .str();
+  };
+  std::string Text = TextOf(Adds);
   auto CauseOf = [&](Endpoint E) { return Facts.Types.type(E).Cause; };
   bool RowsVary = Facts.Types.type(Rows).isVarying() && Local.differs(Rows);
   if (Type.isSharded() || (Type.isVarying() && Local.differs(Indices))) {
@@ -139,7 +144,7 @@ void RepairFinder::repairRows(NodeId N) {
     repairSegments(Rows, Adds, Text);
   } else if (RowsVary) {
     // All replicas write the same rows: reduce their values.
-    Repairs.push_back({Rows, NoNode, 0, Adds, CauseOf(Rows), Text});
+    Repairs.push_back({Rows, NoNode, 0, Adds, CauseOf(Rows), TextOf(true)});
   }
 }
 

@@ -67,7 +67,8 @@ class Reader:
                 self.end()
             if token.startswith('"'):
                 # No message: what is included, an id, what is compared with ==.
-                if before not in ("include", "C") and not (before == "=" and earlier in ("Id", "=", "!")):
+                inside = {"Case", "Cases", "llvm_unreachable"} & set(self.calls)
+                if not inside and before not in ("include", "C") and not (before == "=" and earlier in ("Id", "=", "!")):
                     self.string(token[1:-1])
             elif token == "(" or token == "{":
                 self.calls.append(before if token == "(" else "")

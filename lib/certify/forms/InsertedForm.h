@@ -36,8 +36,9 @@ struct InsertedForm {
   /// Set if a node may write copies of a variable although copy 0 of the node
   /// does not wait for the other copies.
   bool WritesCopies = false;
-  /// Set if no other run can observe the state and effects of the ops. Only the
-  /// same run and inserted nodes can (lib/certify/compare/RunsApart.h).
+  /// Set if no other run can observe the state and effects of the ops. Only
+  /// inserted nodes, and nodes of the same run, can observe them
+  /// (lib/certify/compare/RunsApart.h).
   bool IsUnseen = false;
 };
 

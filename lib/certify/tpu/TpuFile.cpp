@@ -249,9 +249,8 @@ bool TpuFile::checkOutside(NodeId N) {
     if (E.isControl() ? From == TpuRole::Pivot || From == TpuRole::Metadata ||
                             From == TpuRole::Status
                       : isMember(E.Node))
-      return error(N,
-                   "is outside of the computation but depends on its node '" +
-                       G.name(E.Node) + "'");
+      return error(N, "is outside of the computation but depends on '" +
+                          G.name(E.Node) + "', a node inside it");
   }
   return true;
 }

@@ -496,7 +496,8 @@ bool LocalRuns::comparesUnknownLead(NodeId N) const {
 /// op reads the rows of all replicas, returns true for any size except 1.
 bool LocalRuns::comparesAnyUnknown(NodeId N) const {
   const DimTable &Table = Facts.Dims.table();
-  // Any size counts for einsum axes without a letter ("..."), too.
+  // An einsum equation with "..." does not name all axes, so the op may compare
+  // any size except 1.
   bool OfAll = ruleAt(N).SizeOperands == AnyInteger ||
                G.stringAttr(N, "equation").value_or("").contains("...");
   auto Operands = G.dataInputs(N);

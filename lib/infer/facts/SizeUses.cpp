@@ -168,8 +168,8 @@ public:
   SizeUses run();
 
 private:
-  /// An edge of the graph of origins: a fact, or an equality that follows from
-  /// other equalities.
+  /// An equality of two origins: a definition, a fact that ops state (Says), or
+  /// an equality that follows from others (Needs).
   struct Edge {
     unsigned X, Y;
     std::vector<NodeId> Says;                         ///< Nodes that state it.

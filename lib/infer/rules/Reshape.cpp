@@ -57,8 +57,8 @@ static std::optional<size_t> findBatch(const SizeContext &C, ArrayRef<DimId> To,
 /// Assigns a symbol to the batch axis in \p To. The products of To and \p From
 /// are equal, so the symbol is that product divided by the other sizes of To.
 /// The batch axis of To is the outermost one, unless From is known to consist
-/// of blocks. If To is a single size, \p Anywhere allows the batch axis of From
-/// at any place.
+/// of blocks. If \p Anywhere is set and To is a single size, the batch axis of
+/// From may be any axis; otherwise it must be the outermost.
 static void spread(SizeContext &C, ArrayRef<DimId> From, ArrayRef<DimId> To,
                    bool Anywhere = false) {
   bool OfRows = Anywhere && To.size() == 1 ? C.Table.hasSymAny(From)
@@ -245,8 +245,8 @@ static void matchGroups(SizeContext &C, ArrayRef<DimId> AllX,
         C.same(Left[0], Right[0]);
       }
     } else {
-      // From old to new sizes, the batch axis may be at any place of the old
-      // sizes. From new to old sizes, it must be the outermost one.
+      // The batch axis may be any of the old sizes if there is one new size.
+      // Among the new sizes it must be the outermost.
       spread(C, Left, Right, /*Anywhere=*/true);
       spread(C, Right, Left);
     }

@@ -223,7 +223,8 @@ static void where(TypeContext &C) {
   if (!Shape || !C.D.table().isRagged((*Shape)[0]) || !Order ||
       !numbersLocalRows(C, X.Axis))
     return C.setAll(C.gathered(0, X));
-  // The row count is unified with a size of one replica.
+  // The op must find the rows of all replicas, but its row count was inferred
+  // as that of one replica.
   if (C.D.isOfAllRows(C.N))
     return C.setAll(C.varying("finds the rows of all replicas, but its row "
                               "count must equal a size of one replica"));

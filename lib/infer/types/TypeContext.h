@@ -102,7 +102,8 @@ public:
     Type = asResult(Type, Mark);
     if (!hasAxisOf(Port, Type))
       Type = asResult(
-          varying("has its rows along an axis that its output does not have"),
+          varying(
+              "would be sharded along an axis that its output does not have"),
           LocalIndices::None);
     T.Types[D.outputIndex(out(Port))] = Type;
   }

@@ -241,9 +241,10 @@ Inliner::Ends Inliner::controls(NodeId N) const {
   return Ends(In.begin(), In.end());
 }
 
-/// Returns a control input, in the frame of the call \p N, that is dead if the
-/// call is dead. Nodes of the body without inputs wait for it. Returns no
-/// control input if no node of the graph can be dead.
+/// Returns control inputs in the loop frame of the call \p N that are dead if N
+/// is dead. Nodes of the body without inputs wait for them. Returns none if N
+/// has no inputs, or if it waits for no node and no node of the graph can be
+/// dead.
 Inliner::Ends Inliner::witness(NodeId N) {
   Ends Result = controls(N);
   if (!Result.empty() || G.node(N).NumData == 0)

@@ -561,7 +561,7 @@ std::optional<TpuStep> StepFinder::find() {
     return std::nullopt;
   checkRoots();
   findHostClusters();
-  // Host ops before the step are on the devices of hosts.
+  // Places per-replica host ops that run before the step on the CPU.
   for (NodeId N : Order)
     if (G.isPerReplica(N) && Outside[N] && isHost(N)) {
       G.setDevice(N, "/device:CPU:0");
