@@ -186,6 +186,19 @@ try:
 except ValueError as error:
     print(error)
 model.compile(keras.optimizers.SGD(0.1, momentum=0.9), "mse", metrics=["mae"])
+
+
+class Own(keras.Model):
+    def train_step(self, data):
+        return {}
+
+
+try:
+    own = Own(model.inputs, model.outputs)
+    own.compile("sgd", "mse")
+    graft.keras_step(own, folder)
+except ValueError as error:
+    print(error)
 try:
     graft.rewrite(model, replicas=2)
 except TypeError as error:
@@ -212,6 +225,8 @@ print("equal")
 def test_keras_step(which, tmp_path):
     assert run_keras(KERAS, which, str(tmp_path / "step")) == [
         "the model is not compiled; call model.compile(optimizer, loss) first",
+        "the class 'Own' has a train_step of its own, which may compute another step; write the step as a tf.function with an "
+        "input signature, and save it with tf.saved_model.save",
         "graft.rewrite takes a graph, not a Keras model; write its training step with graft.keras_step(model, folder), and "
         "rewrite this folder",
         "equal",
@@ -242,6 +257,11 @@ def two_inputs():
     return [a, b], [L.Dense(1)(h), L.Dense(2)(h)], ["mse", "mae"], O.SGD(0.1, use_ema=True)
 
 
+def named_inputs():
+    a, b = keras.Input((4,), name="a"), keras.Input((3,), name="b")
+    return {"a": a, "b": b}, L.Dense(1)(L.Concatenate()([a, b])), "mse", "sgd"
+
+
 def words():
     text = L.TextVectorization(max_tokens=20, output_sequence_length=4)
     text.adapt(["a b c", "b c d a"])
@@ -264,7 +284,7 @@ def draw(tensor, rows):
     return tf.constant(random.rand(*shape), tf.float32)
 
 
-for build in attention, images, two_inputs, words, unrolled:
+for build in attention, images, two_inputs, named_inputs, words, unrolled:
     keras.utils.set_random_seed(1)
     x, y, loss, optimizer = build()
     model = keras.Model(x, y)
@@ -276,6 +296,8 @@ for build in attention, images, two_inputs, words, unrolled:
     for rows in 6, 5, 1, 2:
         fed = [[draw(each, rows) for each in those] for those in (model.inputs, model.outputs)]
         fed = [each[0] if len(each) == 1 else each for each in fed]
+        if isinstance(model.input, dict):
+            fed[0] = {name: draw(each, rows) for name, each in model.input.items()}
         got, want = b.train(*fed)["loss"], a.train(*fed)["loss"]
         np.testing.assert_allclose(got, want, rtol=2e-5, err_msg=f"{build.__name__}, {rows} rows")
     print(build.__name__, *[each.id for each in made.warnings])
@@ -286,7 +308,7 @@ for build in attention, images, two_inputs, words, unrolled:
 def test_keras_models(which, tmp_path):
     # The ragged words run once, on the whole batch.
     said = run_keras(MODELS, which, str(tmp_path) + "/")
-    assert said == ["attention", "images", "two_inputs", "words spread", "unrolled"]
+    assert said == ["attention", "images", "two_inputs", "named_inputs", "words spread", "unrolled"]
 
 
 def test_words(step, tmp_path):

@@ -28,7 +28,7 @@ def keras_step(model: Any, folder: Union[str, "os.PathLike[str]"], labels: Any =
       `folder`.
 
     Raises:
-      ValueError: The model is not compiled, or its input shapes are not known.
+      ValueError: The model is not compiled, its input shapes are not known, or it has a `train_step` of its own.
     """
     import tensorflow as tf
 
@@ -37,8 +37,18 @@ def keras_step(model: Any, folder: Union[str, "os.PathLike[str]"], labels: Any =
         raise ValueError("the model is not compiled; call model.compile(optimizer, loss) first")
     if not getattr(model, "built", False) or not getattr(model, "inputs", None):
         raise ValueError("the shapes of the inputs are not known; call model.build(shape), or give the model an Input layer")
-    inputs = [_spec(tensor) for tensor in model.inputs]
-    x_spec = inputs[0] if len(inputs) == 1 else inputs
+    owner = next(each for each in type(model).__mro__ if "train_step" in vars(each))
+    if owner.__module__.split(".")[0] not in ("keras", "tf_keras", "tensorflow"):
+        raise ValueError(
+            f"the class '{owner.__name__}' has a train_step of its own, which may compute another step; write the step as a "
+            "tf.function with an input signature, and save it with tf.saved_model.save"
+        )
+    given = getattr(model, "input", None)
+    if isinstance(given, dict):
+        x_spec: Any = {name: _spec(tensor) for name, tensor in given.items()}
+    else:
+        inputs = [_spec(tensor) for tensor in model.inputs]
+        x_spec = inputs[0] if len(inputs) == 1 else inputs
     if labels is None:
         outputs = [_spec(tensor) for tensor in model.outputs]
         labels = outputs[0] if len(outputs) == 1 else outputs
