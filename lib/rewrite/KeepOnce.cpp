@@ -311,7 +311,8 @@ void OnceRewriter::takeNameBack(NodeId N) {
 }
 
 void OnceRewriter::run() {
-  std::vector<Edge> In, Out;
+  std::vector<Edge> In;
+  std::vector<std::pair<Edge, int>> Out; // with the axis of the shard
   StringSet<> Gone;
   // An unreplicated loop reads the rows of all replicas, so its condition needs
   // no shared copy.
@@ -325,8 +326,12 @@ void OnceRewriter::run() {
         In.push_back({N, I, E});
     G.forEachUse(N, [&](Use U) {
       if (U.Index < G.node(U.User).NumData && G.isPerReplica(U.User) &&
-          !IsKept[U.User] && G.input(U.User, U.Index).Node == N)
-        Out.push_back({U.User, U.Index, G.input(U.User, U.Index)});
+          !IsKept[U.User] && G.input(U.User, U.Index).Node == N &&
+          !ReadsWhole.contains({U.User, U.Index})) {
+        Endpoint E = G.input(U.User, U.Index);
+        if (auto Axis = Types.wholeAxis(E); Axis && *Axis >= 0)
+          Out.push_back({{U.User, U.Index, E}, *Axis});
+      }
     });
   }
   for (NodeId N : Nodes) {
@@ -343,10 +348,8 @@ void OnceRewriter::run() {
   for (const Edge &E : In)
     if (Endpoint To = whole(E.User, E.From); To != E.From)
       G.setInput(E.User, E.Index, To);
-  for (const Edge &E : Out)
-    if (auto Axis = Types.wholeAxis(E.From);
-        Axis && *Axis >= 0 && !ReadsWhole.contains({E.User, E.Index}))
-      G.setInput(E.User, E.Index, rows(E.From, *Axis));
+  for (const auto &[E, Axis] : Out)
+    G.setInput(E.User, E.Index, rows(E.From, Axis));
   for (const Edge &E : In)
     dropUnused(E.From.Node);
   G.markModified();

@@ -184,14 +184,13 @@ def whole_job(tools, source, full):
 
 
 def instructions(tools, name, command):
-    """The instructions that a process executes by function, as Callgrind counts them: in the function alone, and with all
-    that it calls."""
+    """The instructions that a process executes by function, as Callgrind counts them, without those of its callees."""
     profile = tools.path(f"{name}.callgrind")
     subprocess.run(
         ["valgrind", "--tool=callgrind", f"--callgrind-out-file={profile}", *command],
         check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )
-    return annotate(profile), annotate(profile, "--inclusive=yes")
+    return annotate(profile)
 
 
 def annotate(profile, *flags):
@@ -210,15 +209,14 @@ def counted_job(tools, table, source):
     """The job in instructions. GraphDef and NodeDef messages are made by the text format, of functions, for --capture, and
     by the verifier of fields of a node that no writer gives it: none of a usual node."""
     result = tools.path("result.pb")
-    job, parts = instructions(
-        tools, "graft", [tools.graft_opt, source, "-o", result, *tools.flags(8), *tools.threads(1)]
-    )
+    job = instructions(tools, "graft", [tools.graft_opt, source, "-o", result, *tools.flags(8), *tools.threads(1)])
+    parts = annotate(tools.path("graft.callgrind"), "--inclusive=yes")
     total = job["PROGRAM TOTALS"]
     messages = sum(count for function, count in job.items() if re.search(r"tensorflow::(Graph|Node)Def::", function))
-    protobuf, _ = instructions(tools, "protobuf", [tools.protobuf, "message", result])
+    protobuf = instructions(tools, "protobuf", [tools.protobuf, "message", result])
     parsed = sum(count for function, count in protobuf.items() if re.search(r"tensorflow::NodeDef::", function))
     table.check(f"NodeDef messages take {messages / total:.4%} of the job's instructions", messages < total / 1000 and parsed > 0)
-    yardstick = instructions(tools, "input", [tools.protobuf, "message", source])[0]["PROGRAM TOTALS"]
+    yardstick = instructions(tools, "input", [tools.protobuf, "message", source])["PROGRAM TOTALS"]
     run = "graft::(anonymous namespace)::{}::run(graft::Module&, graft::DiagnosticEngine&)"
     return {
         "P4": total / protobuf["PROGRAM TOTALS"],

@@ -93,6 +93,29 @@ def test_what_a_step_reads(replicas, strategy):
             harness.assert_all_close(ours.values(), one.values(), f"after {rows} rows")
 
 
+def penalty(b: Builder):
+    """A gradient penalty of a layer that broadcasts its weights over the rows. The gradients sum over the axis of one row."""
+    x, y = b.inputs([3, 4], [1])
+    w, v = b.variable("w", [4, 5]), b.variable("v", [5, 1])
+    score = tf.reduce_sum(tf.matmul(tf.tanh(tf.matmul(x, w)), v), [1, 2])
+    norm = tf.sqrt(tf.reduce_sum(tf.square(tf.gradients(score, x)[0]), [1, 2]) + 1e-6)
+    descend(b, b.loss(tf.reduce_mean(score * y[:, 0]) + tf.reduce_mean(tf.square(norm - 1.0))))
+
+
+@pytest.mark.parametrize("replicas", [2, 3])
+def test_gradient_of_a_gradient(replicas):
+    path = compare.export(Spec("penalty"), penalty)
+    out, _ = harness.rewrite(path, Options(replicas))
+    random = np.random.default_rng(7)
+    with Session(path) as one, Session(out, replicas) as ours:
+        one.restart()
+        ours.restore(one.save())
+        for rows in counts(replicas):
+            batch = random.normal(size=[rows, 3, 4]), random.normal(size=[rows, 1])
+            harness.assert_close(ours.step(batch), one.step(batch), f"loss of {rows} rows")
+            harness.assert_all_close(ours.values(), one.values(), f"after {rows} rows")
+
+
 def test_feeds_that_do_not_match_fail():
     path = compare.export(Spec("everything"), everything)
     out, _ = harness.rewrite(path, Options(2))

@@ -35,7 +35,6 @@ private:
   int64_t axis(NodeId N) const { return G.intAttr(N, "axis").value_or(0); }
   bool repeats(NodeId Split) const;
   bool keeps(NodeId Merge, Endpoint Upto) const;
-  bool keepsFirst(NodeId Kept) const;
   bool scales(NodeId Scale) const;
   bool isShareOf(NodeId Merge, Endpoint E) const;
 
@@ -69,21 +68,6 @@ bool RepeatChecker::isShareOf(NodeId Merge, Endpoint E) const {
   return Local && Local->Of == G.input(Merge, 0) &&
          Local->Axis == axis(Merge) && Source &&
          Rows.follows(G.input(Merge, 0).Node, *Source);
-}
-
-/// Returns true if the strided slice \p Kept returns the rows before input 2.
-bool RepeatChecker::keepsFirst(NodeId Kept) const {
-  auto IsVectorOf = [&](unsigned I, int64_t Value) {
-    auto Is = constValue(G, G.input(Kept, I).Node);
-    return Is && Is->Shape.Dims.size() == 1 && Is->Ints.size() == 1 &&
-           Is->Ints[0] == Value;
-  };
-  return IsVectorOf(1, 0) && IsVectorOf(3, 1) &&
-         all_of(ArrayRef<StringRef>{"begin_mask", "end_mask", "ellipsis_mask",
-                                    "new_axis_mask", "shrink_axis_mask"},
-                [&](StringRef Mask) {
-                  return G.intAttr(Kept, Mask).value_or(0) == 0;
-                });
 }
 
 /// Returns true if \p Upto is the number of rows that the concatenation or the
@@ -131,7 +115,8 @@ void RepeatChecker::run() {
       C.error(N, "has the name of an input node, but is not times n/N");
   for (NodeId N : Facts.Order) {
     if (NodeId Member = keptMember(G, N);
-        Member != NoNode && !(keepsFirst(N) && keeps(Member, G.input(N, 2))))
+        Member != NoNode &&
+        !(keptAxis(G, N) == 0 && keeps(Member, G.input(N, 2))))
       C.error(N, "does not keep the rows of the single-device step");
     if (G.node(N).NumData != 2)
       continue;

@@ -407,29 +407,12 @@ std::optional<int64_t> Folder::axisAt(Endpoint E) const {
 /// Returns the concatenation of which \p Keep keeps the first elements along
 /// one axis; NoNode if it keeps others.
 NodeId Folder::keptOf(NodeId Keep) const {
-  if (L.node(Keep).NumData != 4)
-    return NoNode;
   NodeId All = L.input(Keep, 0).Node;
   if (!stamped(All) || !L.isOp(All, op::ConcatV2) || L.node(All).NumData < 2)
     return NoNode;
   auto Axis = axisAt(L.input(All, L.node(All).NumData - 1));
-  auto Begin = constValue(L, L.input(Keep, 1).Node),
-       Strides = constValue(L, L.input(Keep, 3).Node);
-  if (!Axis || *Axis < 0 || *Axis >= MaxRank || !Begin || !Strides ||
-      Begin->Ints.size() != size_t(*Axis) + 1 ||
-      Strides->Ints.size() != Begin->Ints.size() ||
-      Begin->Shape.Dims.size() != 1 || Strides->Shape.Dims.size() != 1 ||
-      !all_of(
-          Begin->Ints, [](int64_t I) { return I == 0; }) ||
-      !all_of(Strides->Ints, [](int64_t I) { return I == 1; }))
-    return NoNode;
-  for (StringRef Mask : {"begin_mask", "end_mask"})
-    if (L.intAttr(Keep, Mask).value_or(0) != (int64_t(1) << *Axis) - 1)
-      return NoNode;
-  for (StringRef Mask : {"ellipsis_mask", "new_axis_mask", "shrink_axis_mask"})
-    if (L.intAttr(Keep, Mask).value_or(0) != 0)
-      return NoNode;
-  return All;
+  auto Kept = keptAxis(L, Keep);
+  return Kept && Axis == int64_t(*Kept) ? All : NoNode;
 }
 
 /// Folds a merge, which combines copies 0 to N-1 of one tensor in order.

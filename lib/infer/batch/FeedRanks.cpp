@@ -206,38 +206,83 @@ static bool takesScalar(const Graph &G, Use U) {
   return takesElement(G, U) && isScalarFeed(G, {U.User, 0});
 }
 
-std::optional<unsigned> rankOfFeed(const Graph &G, Endpoint Feed) {
-  SmallVector<Endpoint, 8> Work{Feed};
-  unsigned Wanted = 0, Sliced = 0;
+static bool isReduction(StringRef Op) {
+  return StringSwitch<bool>(Op)
+      .Cases(op::Sum, op::Mean, op::Max, op::Min, op::Prod, op::All, true)
+      .Case(op::Any, true)
+      .Default(false);
+}
+
+/// Returns the number of axes that the input \p U has more than the first
+/// output of its op; a negative number if it has fewer. Returns nothing if the
+/// op does not show it.
+static std::optional<int> axesLost(const Graph &G, Use U, RankOf Known) {
+  StringRef Op = G.opName(U.User);
+  unsigned Last = G.node(U.User).NumData - 1;
+  if (Op == op::Identity || Op == op::StopGradient ||
+      (Op == op::ConcatV2 && U.Index < Last))
+    return 0;
+  if (traitsOf(Op) & trait::Elementwise &&
+      (Last == 0 ||
+       (Last == 1 && isScalarConst(G, G.input(U.User, 1 - U.Index)))))
+    return 0;
+  if (U.Index == 0 &&
+      (Op == op::ExpandDims || Op == op::OneHot || Op == op::Pack))
+    return -1;
+  if (isReduction(Op) && U.Index == 0) {
+    if (G.boolAttr(U.User, "keep_dims") == true)
+      return 0;
+    auto Axes = constValue(G, G.input(U.User, 1).Node);
+    return Axes && Axes->HasInts
+               ? std::optional(static_cast<int>(Axes->Ints.size()))
+               : std::nullopt;
+  }
+  // Products of matrices broadcast all axes before the last two.
+  if (Op.starts_with(op::BatchMatMul) &&
+      Known(G.input(U.User, 1 - U.Index)) == 2)
+    return 0;
+  bool LooksUp =
+      Op == op::Gather || Op == op::GatherV2 || Op == op::ResourceGather;
+  if (LooksUp && U.Index == 1 &&
+      G.intAttr(U.User, "batch_dims").value_or(0) == 0)
+    if (auto Rank = Known(G.input(U.User, 0)))
+      return 1 - static_cast<int>(*Rank);
+  return std::nullopt;
+}
+
+std::optional<unsigned> rankOfFeed(const Graph &G, Endpoint Feed,
+                                   RankOf Known) {
+  // Tensors that follow from the feed, and the axes that the feed has more.
+  SmallVector<std::pair<Endpoint, int>, 8> Work{{Feed, 0}};
+  int Wanted = 0, Sliced = 0;
   bool Agree = true;
   for (size_t I = 0; I < Work.size() && I < 64; ++I) {
-    Endpoint E = Work[I];
+    auto [E, More] = Work[I];
     SmallVector<Use, 8> Uses;
-    G.forEachUse(E.Node, [&](Use U) {
+    G.forEachUse(E.Node, [&, E = E](Use U) {
       if (U.Index < G.node(U.User).NumData && G.input(U.User, U.Index) == E)
         Uses.push_back(U);
     });
     for (Use U : Uses) {
       unsigned OfList = takesScalar(G, U) ? 1 : 0;
       for (unsigned Axes : {axesWanted(G, U), axesCounted(G, U), OfList}) {
-        Agree &= Axes == 0 || Wanted == 0 || Wanted == Axes;
-        Wanted = std::max(Wanted, Axes);
+        if (Axes == 0)
+          continue;
+        int Rank = static_cast<int>(Axes) + More;
+        Agree &= Rank > 0 && (Wanted == 0 || Wanted == Rank);
+        Wanted = std::max(Wanted, Rank);
       }
-      Sliced = std::max(Sliced, axesSliced(G, U));
-      StringRef Op = G.opName(U.User);
-      bool Scales = Op == op::Mul || Op == op::RealDiv || Op == op::Div ||
-                    Op == op::Add || Op == op::AddV2 || Op == op::Sub;
-      if (Op == op::Identity || Op == op::Cast || Op == op::StopGradient ||
-          (Scales && isScalarConst(G, G.input(U.User, 1 - U.Index))))
-        Work.push_back({U.User, 0});
+      // A slice of axis 0 alone does not show the rank.
+      if (unsigned Axes = axesSliced(G, U); Axes > 1)
+        Sliced = std::max(Sliced, static_cast<int>(Axes) + More);
+      if (auto Lost = axesLost(G, U, Known))
+        Work.push_back({{U.User, 0}, More + *Lost});
     }
   }
   if (!Agree || (Wanted != 0 && Sliced > Wanted))
     return std::nullopt;
-  // A slice of axis 0 alone does not show the rank.
-  if (Wanted == 0 && Sliced < 2)
-    return std::nullopt;
-  return Wanted != 0 ? Wanted : Sliced;
+  int Rank = Wanted != 0 ? Wanted : Sliced;
+  return Rank > 0 ? std::optional(static_cast<unsigned>(Rank)) : std::nullopt;
 }
 
 /// Returns true if \p N is `max(x, 0) - Product`, where \p Product is a product
@@ -316,21 +361,24 @@ void declareRanks(Graph &G, DiagnosticEngine &Diags) {
     ++Op;
   std::vector<NodeId> Order;
   std::optional<DimAnalysis> Dims; // Few graphs need it.
+  auto Rank = [&](Endpoint E) {
+    if (!Dims) {
+      DimOptions Options;
+      Options.Unpatched = true;
+      Order = topologicalOrder(G);
+      Dims.emplace(G, Order, Options);
+    }
+    return rankOf(G, *Dims, E);
+  };
   for (NodeId N = 0; N < G.size(); ++N) {
     if (G.node(N).Op != Op || !G.isLive(N) || !G.hasUses(N))
       continue;
     auto Shape = G.shapeAttr(N, "shape");
     if (!Shape || !Shape->UnknownRank || isScalarFeed(G, {N, 0}))
       continue;
-    auto Axes = rankOfFeed(G, {N, 0});
+    auto Axes = rankOfFeed(G, {N, 0}, Rank);
     if (auto Logits = Axes ? std::nullopt : logitsOf(G, {N, 0})) {
-      if (!Dims) {
-        DimOptions Options;
-        Options.Unpatched = true;
-        Order = topologicalOrder(G);
-        Dims.emplace(G, Order, Options);
-      }
-      Axes = rankOf(G, *Dims, Logits->first);
+      Axes = Rank(Logits->first);
       if (Axes)
         Axes = *Axes - std::min(*Axes, Logits->second);
     }

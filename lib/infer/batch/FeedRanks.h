@@ -25,10 +25,15 @@ namespace graft {
 /// used as a factor.
 bool isScalarFeed(const Graph &G, Endpoint Feed);
 
+/// Returns the rank of a tensor, or nothing.
+using RankOf = llvm::function_ref<std::optional<unsigned>(Endpoint)>;
+
 /// Returns the rank of \p Feed, which the graph does not declare: the rank that
-/// an op requires or a slice implies, or 1 for a list of scalars. Returns
-/// nothing if no user implies a rank, or if users disagree.
-std::optional<unsigned> rankOfFeed(const Graph &G, Endpoint Feed);
+/// an op requires of the feed or of a tensor computed from it, or 1 for a list
+/// of scalars. A slice of several axes implies a rank, too. Returns nothing if
+/// no user implies a rank, or if users disagree. \p Known returns the ranks of
+/// tables in which the feed looks up rows.
+std::optional<unsigned> rankOfFeed(const Graph &G, Endpoint Feed, RankOf Known);
 
 /// Returns true if \p U reads one element of a vector, at a constant index.
 bool takesElement(const Graph &G, Use U);

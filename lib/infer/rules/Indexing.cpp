@@ -53,11 +53,13 @@ static void gather(SizeContext &C) {
        I < Lead && I < int64_t(std::min(X->size(), Rows->size())); ++I)
     C.same((*C.in(0))[I], (*C.in(1))[I]);
   auto Axis = axisIn(*Number, int64_t(X->size()));
-  if (Lead != 0 || !Axis)
+  if (!Axis || Lead < 0 || Lead > int64_t(*Axis) ||
+      Lead > int64_t(Rows->size()))
     return;
-  likeListed(C, 1, (*X)[*Axis]);
+  if (Lead == 0)
+    likeListed(C, 1, (*X)[*Axis]);
   DimList List(X->begin(), X->begin() + *Axis);
-  List.append(Rows->begin(), Rows->end());
+  List.append(Rows->begin() + Lead, Rows->end());
   List.append(X->begin() + *Axis + 1, X->end());
   C.setShape(0, List);
 }

@@ -54,8 +54,6 @@ DimRun SizeContext::store(ArrayRef<DimId> List) {
   return Run;
 }
 
-/// Returns the pairs of operand sizes that are equal by a fact that another op
-/// states, and not by definition.
 /// Returns false if all sizes of the operands that are no number by definition
 /// have one origin, and none of them is a number by a fact. Then no two sizes
 /// of different origins are equal. This is so for most nodes.
@@ -78,6 +76,8 @@ bool SizeContext::mayMeet() {
   return false;
 }
 
+/// Returns the pairs of operand sizes that are equal by a fact that another op
+/// states, and not by definition.
 ArrayRef<std::pair<DimId, DimId>> SizeContext::meetings() {
   if (MeetingsOf == N)
     return Meetings;

@@ -217,6 +217,12 @@ std::optional<int> TypeAnalysis::wholeAxis(Endpoint E) const {
   if (Table.isRagged(Rows) ||
       (Number != UnknownSize && Number % Dims.replicas() != 0))
     return std::nullopt;
+  // A gradient sums over the axes that an operand broadcasts. One row looks
+  // like such an axis, and is none until a Reshape restores it.
+  if (G.isOp(E.Node, op::Sum) && G.boolAttr(E.Node, "keep_dims") != true &&
+      G.isOp(G.input(E.Node, 1).Node, op::BroadcastGradientArgs) &&
+      Dims.mayBeOneRow(Rows))
+    return std::nullopt;
   return Axis;
 }
 

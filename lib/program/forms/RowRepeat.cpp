@@ -151,6 +151,30 @@ NodeId keptMember(const Graph &G, NodeId N) {
   return G.isOp(Member, op::CollectiveGather) ? Member : NoNode;
 }
 
+std::optional<unsigned> keptAxis(const Graph &G, NodeId Slice) {
+  if (!G.isOp(Slice, op::StridedSlice) || G.node(Slice).NumData != 4)
+    return std::nullopt;
+  auto Begin = constValue(G, G.input(Slice, 1).Node),
+       Strides = constValue(G, G.input(Slice, 3).Node);
+  auto AreAll = [](const TensorValue &Vector, int64_t Value) {
+    return Vector.Shape.Dims.size() == 1 &&
+           all_of(Vector.Ints, [&](int64_t I) { return I == Value; });
+  };
+  if (!Begin || !Strides || !AreAll(*Begin, 0) || !AreAll(*Strides, 1) ||
+      Begin->Ints.empty() || Begin->Ints.size() > 32 ||
+      Begin->Ints.size() != Strides->Ints.size())
+    return std::nullopt;
+  // Each axis has a bit in the masks, which have 32.
+  auto Axis = static_cast<unsigned>(Begin->Ints.size() - 1);
+  for (StringRef Mask : {"begin_mask", "end_mask"})
+    if (G.intAttr(Slice, Mask).value_or(0) != (int64_t(1) << Axis) - 1)
+      return std::nullopt;
+  for (StringRef Mask : {"ellipsis_mask", "new_axis_mask", "shrink_axis_mask"})
+    if (G.intAttr(Slice, Mask).value_or(0) != 0)
+      return std::nullopt;
+  return Axis;
+}
+
 bool isRowOperand(const Graph &G, NodeId N, unsigned I) {
   if (I == 2 && keptMember(G, N) != NoNode)
     return true;

@@ -18,11 +18,12 @@
 //     f     = GatherV2(table of T, rest, 0)         n^power * (n/N)^share
 //     s     = _Scale(v, f) power share              Mul(v, f)
 //     c     = _FromReplicas(y, upto) concat         StridedSlice(all, 0, upto)
-//     c     = StridedSlice*(member, 0, upto, 1)     member =
-//     CollectiveGather*(y)
+//     c     = StridedSlice*(all, 0, upto, 1)
 //
-// Here `upto` is the number of rows of y in the single-device step. If a feed
-// has u rows for each row of the batch, `rest` is that of rows/u.
+// Here `all` is the concatenation of the replicas' rows, in the last line by a
+// CollectiveGather*(y), and `upto` is the number of rows of y in the
+// single-device step. If a feed has u rows for each row of the batch, `rest` is
+// that of rows/u.
 //
 //===----------------------------------------------------------------------===//
 
@@ -66,6 +67,11 @@ bool isRowOperand(const Graph &G, NodeId N, unsigned I);
 /// Returns the `member` of the collective of which \p N keeps the first rows;
 /// NoNode if \p N is no such node.
 NodeId keptMember(const Graph &G, NodeId N);
+
+/// Returns the axis along which \p Slice, a StridedSlice, keeps the elements
+/// before operand 2 and all elements along the axes before it. Returns nothing
+/// if it keeps others.
+std::optional<unsigned> keptAxis(const Graph &G, NodeId Slice);
 
 /// The size of a tensor along an axis, as the graph reads it.
 struct RowCount {

@@ -542,6 +542,19 @@ TEST_CASE("slices of sizes", "[dims]") {
   CHECK(B.shape("rows") == "?,6");
 }
 
+TEST_CASE("each row looks up in a table of its own", "[dims]") {
+  Builder B;
+  B.feed("x", {-1, 6, 4});
+  B.feed("ids", {-1, 3, 2}, DT_INT32);
+  B.integer("one", 1);
+  NodeId Looked = B.op("GatherV2", "looked", {"x/split", "ids/split", "one"});
+  B.G.setIntAttr(Looked, "batch_dims", 1);
+  NodeId Past = B.op("GatherV2", "past", {"x/split", "ids/split", "one"});
+  B.G.setIntAttr(Past, "batch_dims", 2);
+  CHECK(B.shape("looked") == "1*b,3,2,4");
+  CHECK(B.shape("past") == "unknown");
+}
+
 TEST_CASE("strided slices up to a number of rows", "[dims]") {
   Builder B;
   B.feed("x", {-1, 6});
