@@ -57,7 +57,7 @@ std::vector<Use> decisions(const Graph &G, const ProgramFacts &Facts,
   };
   for (auto [N, I] : Facts.Types.refusedInside()) {
     Endpoint E = G.input(N, I);
-    NodeId Stack = Loops && G.isOp(E.Node, op::StackPopV2)
+    NodeId Stack = Loops && isPopOp(G.opName(E.Node))
                        ? Loops->handleOf(G.input(E.Node, 0))
                        : NoNode;
     if (Stack == NoNode) {
@@ -65,7 +65,7 @@ std::vector<Use> decisions(const Graph &G, const ProgramFacts &Facts,
       continue;
     }
     for (NodeId User : Loops->usersOf(Stack))
-      if (G.isOp(User, op::StackPushV2))
+      if (isPushOp(G.opName(User)))
         Add({User, 1});
   }
   return Found;

@@ -36,7 +36,8 @@ void checkLoops(const Graph &G, const LoopInfo &Loops,
   }
   for (NodeId Handle : Loops.handles())
     for (NodeId User : Loops.usersOf(Handle))
-      if (IsPerReplica(User) && !IsPerReplica(Handle))
+      if (isLocalHandleOp(G.opName(Handle)) && IsPerReplica(User) &&
+          !IsPerReplica(Handle))
         Error(User, "every replica uses '" + G.name(Handle) +
                         "', which is unreplicated");
 }

@@ -114,12 +114,13 @@ bool FactCheck::isInLoopOf(NodeId User, NodeId Says) const {
   // The loop of a gradient runs one iteration for each iteration of the forward
   // loop: it pops the stacks to which the forward loop pushes.
   return any_of(Loops->nest(User), [&](NodeId N) {
-    return G.isOp(N, op::StackPopV2) &&
+    return isPopOp(G.opName(N)) &&
            any_of(Loops->handlesUsedBy(G, N), [&](NodeId Handle) {
-             return any_of(Loops->usersOf(Handle), [&](NodeId Push) {
-               return G.isOp(Push, op::StackPushV2) &&
-                      Loops->frame(Push) == Loops->frame(Says);
-             });
+             return Loops->isStack(G, Handle) &&
+                    any_of(Loops->usersOf(Handle), [&](NodeId Push) {
+                      return isPushOp(G.opName(Push)) &&
+                             Loops->frame(Push) == Loops->frame(Says);
+                    });
            });
   });
 }

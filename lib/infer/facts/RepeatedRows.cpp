@@ -561,15 +561,17 @@ std::optional<int> RepeatedRows::shareOf(Endpoint E) const {
 }
 
 /// Returns the node that must wait for a check on values that \p N combines: N,
-/// or if N is in a loop, an Enter whose users all depend on N. Returns NoNode
-/// if there is none.
-NodeId RepeatedRows::placeBefore(NodeId N) const {
+/// or if N is in a loop, an Enter whose users all depend on N: one that \p
+/// Waits already, if there is one. Returns NoNode if there is none at all.
+NodeId RepeatedRows::placeBefore(NodeId N,
+                                 function_ref<bool(NodeId)> Waits) const {
   if (!Loops || !Loops->isInLoop(N))
     return N;
   auto IsInside = [&](NodeId M) { return Loops->isInLoop(M); };
   DenseSet<NodeId> Above, Below;
   walkInputs(G, {N}, Along::Data, Above, IsInside);
   walkUsers(G, {N}, Along::Data, Below, IsInside);
+  NodeId First = NoNode;
   for (NodeId Each : Loops->nest(N)) {
     if (!Above.contains(Each) || !G.isOp(Each, op::Enter) ||
         Loops->around(Loops->frame(Each)) != 0)
@@ -577,10 +579,14 @@ NodeId RepeatedRows::placeBefore(NodeId N) const {
     bool AreBelow = G.hasUses(Each) && !G.anyUse(Each, [&](Use U) {
       return !Above.contains(U.User) || !Below.contains(U.User);
     });
-    if (AreBelow)
+    if (!AreBelow)
+      continue;
+    if (Waits(Each))
       return Each;
+    if (First == NoNode)
+      First = Each;
   }
-  return NoNode;
+  return First;
 }
 
 /// Returns true if \p E, of type \p Type, is the n of a source in \p S.
@@ -637,10 +643,11 @@ bool RepeatedRows::meet(NodeId N, ArrayRef<State> Sets) {
     return false;
   if (any_of(Sets, [](State S) { return S & (Each | Raw); }))
     return false;
-  NodeId Place = placeBefore(N);
-  if (Place == NoNode)
-    return false;
   for (State S : Sets.drop_front()) {
+    NodeId Place =
+        placeBefore(N, [&](NodeId Enter) { return waits(Enter, S, Sets[0]); });
+    if (Place == NoNode)
+      return false;
     Need Wait{Need::Equal, Place, -1, sourceIn(Sets[0]), sourceIn(S)};
     if (!waits(Place, S, Sets[0]) && !is_contained(Needs, Wait))
       Needs.push_back(Wait);

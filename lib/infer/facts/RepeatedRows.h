@@ -133,7 +133,7 @@ private:
   bool meet(NodeId N, llvm::ArrayRef<State> Sets);
   bool isNumberOfShards(Endpoint E, State S, unsigned Type) const;
   bool waits(NodeId N, State A, State B) const;
-  NodeId placeBefore(NodeId N) const;
+  NodeId placeBefore(NodeId N, llvm::function_ref<bool(NodeId)> Waits) const;
   State stateOf(NodeId N, Endpoint E);
   unsigned sourceIn(State S) const;
   uint32_t frameOf(NodeId N) const;

@@ -103,17 +103,17 @@ void Scopes::findBodies(ArrayRef<NodeId> Order) {
     BodyOf[N] = InBody ? F : Outside[F];
   }
   for (NodeId Handle : Loops->handles()) {
-    if (!G.isOp(Handle, op::StackV2))
+    if (!Loops->isStack(G, Handle))
       continue;
     std::optional<uint32_t> By;
     bool One = true;
     for (NodeId User : Loops->usersOf(Handle))
-      if (G.isOp(User, op::StackPushV2)) {
+      if (isPushOp(G.opName(User))) {
         One &= By.value_or(BodyOf[User]) == BodyOf[User];
         By = BodyOf[User];
       }
     for (NodeId User : Loops->usersOf(Handle))
-      if (By && One && G.isOp(User, op::StackPopV2) && BodyOf[User] != 0 &&
+      if (By && One && isPopOp(G.opName(User)) && BodyOf[User] != 0 &&
           (!When || When->of(User).empty()) &&
           !is_contained(Pushed[BodyOf[User]], *By))
         Pushed[BodyOf[User]].push_back(*By);

@@ -1,4 +1,4 @@
-//===- lib/infer/graph/Loops.cpp - frames and local handles -----*- C++ -*-===//
+//===- lib/infer/graph/Loops.cpp - frames, local handles, lists -*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -10,6 +10,7 @@
 #include "lib/ops/OpRule.h"
 #include "lib/ops/Ops.h"
 
+#include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -25,8 +26,10 @@ enum class Role : uint8_t {
   Exit,
   Merge,
   NextIteration,
-  PassesOn, ///< Passes on a handle, among other things.
-  Creates,  ///< Makes a tensor array or a stack.
+  PassesOn, ///< Passes on a handle or a list, among other things.
+  Creates,  ///< Makes a tensor array, a stack or a list.
+  Zeros,    ///< Makes zeros, also a list of them.
+  Writes,   ///< Returns a list with other elements than its operand.
   Uses,
 };
 
@@ -37,8 +40,16 @@ Role roleOf(StringRef Op) {
       .Cases(op::Merge, op::RefMerge, Role::Merge)
       .Cases(op::NextIteration, op::RefNextIteration, Role::NextIteration)
       .Cases(op::Identity, op::Switch, op::RefSwitch, Role::PassesOn)
+      .Case(op::AddN, Role::Merge)
       .Cases(op::TensorArrayV3, op::TensorArrayGradV3,
              op::TensorArrayGradWithShape, op::StackV2, Role::Creates)
+      .Cases(op::EmptyTensorList, op::TensorListReserve,
+             op::TensorListFromTensor, Role::Creates)
+      .Case(op::ZerosLike, Role::Zeros)
+      .Cases(op::TensorListSetItem, op::TensorListPushBack,
+             op::TensorListPopBack, Role::Writes)
+      .Cases(op::TensorListGetItem, op::TensorListStack, op::TensorListGather,
+             op::TensorListLength, op::TensorListElementShape, Role::Uses)
       .Default(isLocalHandleOp(Op) ? Role::Uses : Role::Other);
 }
 
@@ -46,6 +57,14 @@ Role roleOf(StringRef Op) {
 
 bool isLocalHandleOp(StringRef Op) {
   return (ruleOf(Op).Is & trait::Handle) != 0;
+}
+
+bool isPushOp(StringRef Op) {
+  return Op == op::StackPushV2 || Op == op::TensorListPushBack;
+}
+
+bool isPopOp(StringRef Op) {
+  return Op == op::StackPopV2 || Op == op::TensorListPopBack;
 }
 
 StringRef statedShape(StringRef Op) {
@@ -67,8 +86,8 @@ std::unique_ptr<LoopInfo> LoopInfo::find(const Graph &G,
   bool Any = false;
   for (uint32_t Op = 0; Op < G.numOps() && !Any; ++Op) {
     StringRef Name = G.opNameOf(Op);
-    Any = Name == op::Enter || Name == op::RefEnter || Name == op::StackV2 ||
-          Name.starts_with(op::TensorArray);
+    Any = Name == op::Enter || Name == op::RefEnter ||
+          roleOf(Name) == Role::Creates;
   }
   if (!Any)
     return nullptr;
@@ -79,13 +98,15 @@ std::unique_ptr<LoopInfo> LoopInfo::find(const Graph &G,
 
 LoopInfo::LoopInfo(const Graph &G, ArrayRef<NodeId> Order)
     : Frames(1), FrameOf(G.size()), IsExit(G.size()), IsLoopMerge(G.size()),
-      Creates(G.size()), HandleOf(G.size(), NoNode) {
+      OnlyFirst(G.size()), HandleOf(G.size(), NoNode) {
   std::vector<Role> Roles;
   Roles.reserve(G.numOps());
   for (uint32_t Op = 0; Op < G.numOps(); ++Op)
     Roles.push_back(roleOf(G.opNameOf(Op)));
   StringMap<uint32_t> ByName;
   StringMap<NodeId> Gradients;
+  std::vector<NodeId> Merges;
+  bool AnyList = false;
   for (NodeId N : Order) {
     const Node &This = G.node(N);
     Role R = Roles[This.Op];
@@ -116,10 +137,14 @@ LoopInfo::LoopInfo(const Graph &G, ArrayRef<NodeId> Order)
       IsLoopMerge[N] = any_of(G.dataInputs(N), [&](Endpoint E) {
         return Roles[G.node(E.Node).Op] == Role::NextIteration;
       });
-    // Back edges need no handles of their own: an Enter brings each handle into
-    // the loop.
+    if (R == Role::Zeros && handleOf(G.input(N, 0)) != NoNode) {
+      HandleOf[N] = N;
+      Handles.push_back(N);
+    }
+    // An Enter brings each handle and each list into the loop. If an iteration
+    // ends with another list, joinLists() joins both.
+    OnlyFirst[N] = R == Role::Creates || R == Role::Writes;
     if (R == Role::Creates) {
-      Creates[N] = true;
       NodeId Made = N;
       if (NodeId Of = This.NumData > 0 ? handleOf(G.input(N, 0)) : NoNode;
           Of != NoNode) {
@@ -130,15 +155,62 @@ LoopInfo::LoopInfo(const Graph &G, ArrayRef<NodeId> Order)
       HandleOf[N] = Made;
       if (Made == N)
         Handles.push_back(N);
+      AnyList |= !isLocalHandleOp(G.opName(N));
     }
-    if (R == Role::Creates || R == Role::Uses) {
+    if (R == Role::Merge) {
       for (Endpoint E : G.dataInputs(N))
-        if (NodeId H = handleOf(E); H != NoNode)
-          Users[H].push_back(N);
-    } else if (R != Role::Other && This.NumData > 0) {
+        if (HandleOf[N] == NoNode)
+          HandleOf[N] = handleOf(E);
+      if (HandleOf[N] != NoNode)
+        Merges.push_back(N);
+    } else if (R != Role::Other && R != Role::Creates && R != Role::Zeros &&
+               R != Role::Uses && This.NumData > 0) {
       HandleOf[N] = handleOf(G.input(N, 0));
     }
   }
+  if (AnyList)
+    joinLists(G, Order, Merges);
+  for (NodeId N : Order) {
+    if (Roles[G.node(N).Op] < Role::Creates)
+      continue;
+    // A list that is made of a tensor has its elements from its maker.
+    if (G.isOp(N, op::TensorListFromTensor) && HandleOf[N] != NoNode)
+      Users[HandleOf[N]].push_back(N);
+    for (Endpoint E : G.dataInputs(N))
+      if (NodeId H = handleOf(E); H != NoNode)
+        Users[H].push_back(N);
+  }
+}
+
+/// Joins the classes of lists that \p Merges combine. Drops a class that an
+/// unknown list joins.
+void LoopInfo::joinLists(const Graph &G, ArrayRef<NodeId> Order,
+                         ArrayRef<NodeId> Merges) {
+  EquivalenceClasses<NodeId> Classes;
+  for (NodeId N : Merges)
+    if (!isLocalHandleOp(G.opName(HandleOf[N])))
+      for (Endpoint E : G.dataInputs(N))
+        Classes.unionSets(HandleOf[N], handleOf(E));
+  if (Classes.empty())
+    return;
+  auto LeaderOf = [&](NodeId Handle) -> NodeId {
+    auto It = Classes.findLeader(Handle);
+    if (It == Classes.member_end())
+      return Handle;
+    return Classes.isEquivalent(Handle, NoNode) ? NoNode : *It;
+  };
+  for (NodeId N : Order)
+    if (HandleOf[N] != NoNode)
+      HandleOf[N] = LeaderOf(HandleOf[N]);
+  for (NodeId Handle : Handles)
+    if (NodeId Leader = LeaderOf(Handle); Leader != Handle)
+      Shared.insert(Leader);
+  erase_if(Handles, [&](NodeId Handle) { return LeaderOf(Handle) != Handle; });
+}
+
+bool LoopInfo::isStack(const Graph &G, NodeId Handle) const {
+  return G.isOp(Handle, op::StackV2) ||
+         (G.isOp(Handle, op::EmptyTensorList) && hasOneMaker(Handle));
 }
 
 std::vector<NodeId> LoopInfo::nests() const {

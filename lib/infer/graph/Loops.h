@@ -1,4 +1,4 @@
-//===- lib/infer/graph/Loops.h - frames and local handles -------*- C++ -*-===//
+//===- lib/infer/graph/Loops.h - frames, local handles, lists ---*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -6,6 +6,11 @@
 // NextIteration, Exit) that each node is in, and the tensor array or stack that
 // an op uses. Ops and edges determine both: a node is in the frame of its
 // inputs. A constant is in the frame of its control dependency.
+//
+// A TensorList is a value, not state: an op that writes an element returns a
+// new list. Lists that may hold one element, because an op writes to a list or
+// merges two, are one class. The first op that made a list of the class stands
+// for it, as a TensorArrayV3 stands for its array.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,6 +20,7 @@
 #include "lib/graph/Graph.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallVector.h"
 
 #include <memory>
@@ -25,6 +31,11 @@ namespace graft {
 /// Returns true if \p Op creates or uses a tensor array or a stack: state of
 /// one step on one device. Each copy of a node has its own array or stack.
 bool isLocalHandleOp(llvm::StringRef Op);
+
+/// Returns true if \p Op adds an element to a stack or to a list, or removes
+/// the last one.
+bool isPushOp(llvm::StringRef Op);
+bool isPopOp(llvm::StringRef Op);
 
 /// Returns the attribute that states the shape of the elements of an array, or
 /// of a result, of \p Op; "" if there is none. The shape may contain the rows
@@ -70,25 +81,33 @@ public:
   }
 
   /// Returns the node that created the tensor array or stack with the handle
-  /// \p E, or NoNode. If several TensorArrayGradV3 of one array and source
-  /// share one gradient array, returns the first of them.
+  /// \p E, or the first list of the class of the list \p E. Returns NoNode if
+  /// \p E is neither, or if a list of the class comes from an unknown op. If
+  /// several TensorArrayGradV3 of one array and source share one gradient
+  /// array, returns the first of them.
   NodeId handleOf(Endpoint E) const {
-    // The other output of an array is its flow.
+    // The other output of an array is its flow, that of a list is an element.
     if (E.isControl() || E.Node >= HandleOf.size() ||
-        (E.Port != 0 && Creates[E.Node]))
+        (E.Port != 0 && OnlyFirst[E.Node]))
       return NoNode;
     return HandleOf[E.Node];
   }
   /// Returns the arrays and stacks whose handles are operands of \p N.
   llvm::SmallVector<NodeId, 2> handlesUsedBy(const Graph &G, NodeId N) const;
-  /// The ops that use the array or stack \p Handle, in order.
+  /// The ops that use the array or stack \p Handle, or that read or write the
+  /// elements of lists of its class, in order.
   llvm::ArrayRef<NodeId> usersOf(NodeId Handle) const {
     auto It = Users.find(Handle);
     return It == Users.end() ? llvm::ArrayRef<NodeId>()
                              : llvm::ArrayRef(It->second);
   }
-  /// All tensor arrays and stacks, in order.
+  /// All tensor arrays and stacks, and the first list of each class, in order.
   llvm::ArrayRef<NodeId> handles() const { return Handles; }
+  /// Returns true if one node alone makes lists of the class of \p List.
+  bool hasOneMaker(NodeId List) const { return !Shared.contains(List); }
+  /// Returns true if each element of \p Handle was pushed: it is a stack, or a
+  /// class of lists that begin empty.
+  bool isStack(const Graph &G, NodeId Handle) const;
 
 private:
   struct Frame {
@@ -97,6 +116,8 @@ private:
     std::vector<NodeId> Nodes; ///< Outermost: also those of inner frames.
   };
   LoopInfo(const Graph &G, llvm::ArrayRef<NodeId> Order);
+  void joinLists(const Graph &G, llvm::ArrayRef<NodeId> Order,
+                 llvm::ArrayRef<NodeId> Merges);
   uint32_t frameOf(NodeId N) const {
     return N < FrameOf.size() ? FrameOf[N] : 0;
   }
@@ -107,9 +128,11 @@ private:
 
   std::vector<Frame> Frames; ///< 0: outside of loops.
   std::vector<uint32_t> FrameOf;
-  std::vector<bool> IsExit, IsLoopMerge, Creates;
+  std::vector<bool> IsExit, IsLoopMerge;
+  std::vector<bool> OnlyFirst; ///< Output 0 alone is a handle or a list.
   std::vector<NodeId> HandleOf;
   std::vector<NodeId> Handles;
+  llvm::DenseSet<NodeId> Shared; ///< Lists of classes with several makers.
   llvm::DenseMap<NodeId, std::vector<NodeId>> Users;
 };
 

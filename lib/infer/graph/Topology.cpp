@@ -17,9 +17,12 @@ bool isBackEdgeOp(StringRef Op) {
 }
 
 std::vector<NodeId> topologicalOrder(const Graph &G) {
-  std::vector<uint8_t> IsBackEdgeOp(G.numOps());
-  for (uint32_t Op = 0; Op < G.numOps(); ++Op)
-    IsBackEdgeOp[Op] = isBackEdgeOp(G.opNameOf(Op));
+  std::vector<uint8_t> IsBackEdgeOp(G.numOps()), IsExitOp(G.numOps());
+  for (uint32_t Op = 0; Op < G.numOps(); ++Op) {
+    StringRef Name = G.opNameOf(Op);
+    IsBackEdgeOp[Op] = isBackEdgeOp(Name);
+    IsExitOp[Op] = Name == op::Exit || Name == op::RefExit;
+  }
   // Starts from the order of the file, which mostly is topological already, so
   // that the walk reads memory in order. If an input comes after its user, the
   // input and its own inputs move before the user.
@@ -31,6 +34,20 @@ std::vector<NodeId> topologicalOrder(const Graph &G) {
       ++I;
     return I;
   };
+  // Returns the last node of an iteration that must come before the Exit N, so
+  // that a reader of a loop variable follows the nodes that write it.
+  auto MissingEnd = [&](NodeId N) {
+    if (!IsExitOp[G.node(N).Op] || G.node(N).NumData == 0)
+      return NoNode;
+    NodeId Switch = G.input(N, 0).Node;
+    NodeId Merge =
+        G.node(Switch).NumData == 2 ? G.input(Switch, 0).Node : NoNode;
+    if (Merge != NoNode)
+      for (Endpoint E : G.dataInputs(Merge))
+        if (IsBackEdgeOp[G.node(E.Node).Op] && !Placed[E.Node])
+          return E.Node;
+    return NoNode;
+  };
   std::vector<NodeId> Order;
   Order.reserve(G.numLive());
   std::vector<std::pair<NodeId, uint32_t>> Stack;
@@ -38,7 +55,8 @@ std::vector<NodeId> topologicalOrder(const Graph &G) {
     if (Placed[Root] || !G.isLive(Root))
       continue;
     Placed[Root] = true;
-    if (NextMissing(Root, 0) == G.node(Root).NumInputs) {
+    if (NextMissing(Root, 0) == G.node(Root).NumInputs &&
+        MissingEnd(Root) == NoNode) {
       Order.push_back(Root);
       continue;
     }
@@ -46,13 +64,14 @@ std::vector<NodeId> topologicalOrder(const Graph &G) {
     while (!Stack.empty()) {
       auto [N, From] = Stack.back();
       uint32_t I = NextMissing(N, From);
-      if (I == G.node(N).NumInputs) {
+      NodeId Source =
+          I < G.node(N).NumInputs ? G.input(N, I).Node : MissingEnd(N);
+      if (Source == NoNode) {
         Order.push_back(N);
         Stack.pop_back();
         continue;
       }
-      NodeId Source = G.input(N, I).Node;
-      Stack.back().second = I + 1;
+      Stack.back().second = std::min(I + 1, G.node(N).NumInputs);
       Placed[Source] = true;
       Stack.push_back({Source, 0});
     }

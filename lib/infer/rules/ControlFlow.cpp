@@ -25,7 +25,9 @@ namespace sizes {
 /// changes a size, the size becomes a fresh size variable.
 static void loopMerge(SizeContext &C) {
   C.setShape(1, {});
-  if (C.isVariant(SizeContext::AnyAxis))
+  // The shape of the elements of a list is that of its class.
+  if (C.isVariant(SizeContext::AnyAxis) ||
+      C.Loops->handleOf({C.N, 0}) != NoNode)
     return;
   Dims First;
   for (unsigned I = 0; I < C.numData() && !First; ++I)

@@ -617,7 +617,22 @@ static void compare(TypeContext &C) {
   C.setAll(Type);
 }
 
+/// Types the sum of lists, which adds their elements.
+static ReplicationType sumOfLists(TypeContext &C) {
+  ReplicationType Sum = C.operand(0);
+  for (unsigned I = 1; I < C.numData() && !Sum.isVarying(); ++I)
+    Sum = C.joined(Sum, C.operand(I));
+  if (Sum.isVarying() && Sum.Cause != NoNode)
+    return C.varyingLike(Sum);
+  if (Sum.isVarying() || Sum.Symbolic ||
+      (Sum.isPartial() && Sum.Op != Combine::Sum))
+    return C.varying("adds lists with elements of different types");
+  return Sum;
+}
+
 static void add(TypeContext &C) {
+  if (C.G.outputType(C.N, 0) == DT_VARIANT)
+    return C.setAll(sumOfLists(C));
   C.setAll(addsChannels(C) ? C.varying("adds a bias along the batch axis")
                            : sumOf(C, allOperands(C)));
 }
@@ -749,7 +764,7 @@ ArrayRef<OpRule> families::elementwise() {
       entry(op::RealDiv, Div),
       entry(op::DivNoNan, Div),
       {.Op = op::ZerosLike,
-       .Sizes = sizes::same,
+       .Sizes = sizes::zerosLike,
        .Values = values::like,
        .Type = types::zeros,
        .LocalIndices = types::zerosForGradient,

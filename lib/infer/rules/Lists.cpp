@@ -2,9 +2,13 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lists and maps of tensors are values: an op that adds an element returns a
-// new list. Lists of local rows are not supported: a list has global values, or
-// its type is unknown.
+// Lists and maps of tensors are values: an op that writes an element returns a
+// new list. The type of a list is the type of its elements, so each edge of a
+// loop passes it on like a tensor. All lists of a class (LoopInfo) have
+// elements of one shape, which the tracked shape of the first of them is.
+//
+// A list that nobody wrote to holds zeros, or nothing. Ops without a rule of
+// their own take only lists of global values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,29 +18,349 @@ using namespace llvm;
 
 namespace graft {
 
+namespace sizes {
+
+using Sharing = SizeContext::Sharing;
+
+/// Returns the first list of the class of operand 0.
+static NodeId listOf(const SizeContext &C) {
+  return C.Loops ? C.Loops->handleOf(C.Inputs[0]) : NoNode;
+}
+
+/// Records that output 0, a new list or one with another element, has elements
+/// of shape \p List.
+static void setElement(SizeContext &C, ArrayRef<DimId> List, Sharing By) {
+  if (NodeId Of = C.Loops ? C.Loops->handleOf({C.N, 0}) : NoNode; Of != NoNode)
+    C.setElement(Of, List, By);
+}
+
+/// Records that the node makes a list of \p Length elements.
+static void setLength(SizeContext &C, DimId Length) {
+  if (NodeId Of = C.Loops ? C.Loops->handleOf({C.N, 0}) : NoNode; Of != NoNode)
+    C.setLength(Of, Length);
+}
+
+void zerosLike(SizeContext &C) {
+  NodeId Of = listOf(C);
+  if (Of == NoNode)
+    return same(C);
+  if (auto E = C.element(Of))
+    setElement(C, *E, Sharing::None);
+  auto Length = C.Loops->isStack(C.G, Of) ? std::nullopt : C.length(Of);
+  setLength(C, Length ? *Length : C.slot(0));
+}
+
+/// Makes the sizes that operand \p I lists those of the elements of \p Of. An
+/// unknown size is -1 there.
+static void matchElement(SizeContext &C, unsigned I, NodeId Of) {
+  Dims Told = C.val(I);
+  auto Its = Of == NoNode || !Told ? std::nullopt : C.element(Of);
+  if (!Its || Its->size() != Told->size())
+    return;
+  for (size_t D = 0; D < Its->size(); ++D)
+    if (DimId Size = (*C.val(I))[D]; C.plainNumber(Size) != -1)
+      C.same((*Its)[D], Size);
+}
+
+/// Records the shape of elements that operand \p I declares for a new list. The
+/// elements show a size that it leaves open.
+static void declare(SizeContext &C, unsigned I) {
+  Dims Told = C.val(I), Shape = C.in(I);
+  if (!Told || !Shape || Shape->size() != 1)
+    return;
+  DimList List;
+  for (unsigned D = 0; D < Told->size(); ++D) {
+    DimId Size = (*C.val(I))[D];
+    List.push_back(C.plainNumber(Size) == -1
+                       ? C.slot(SizeContext::ElementSlot + D)
+                       : Size);
+  }
+  setElement(C, List, Sharing::None);
+}
+
+static void emptyList(SizeContext &C) {
+  declare(C, 0);
+  // The number of elements of a stack changes.
+  if (NodeId Of = C.Loops ? C.Loops->handleOf({C.N, 0}) : NoNode;
+      Of != NoNode && !C.Loops->isStack(C.G, Of))
+    C.setLength(Of, C.slot(0));
+}
+
+static void reserveList(SizeContext &C) {
+  declare(C, 0);
+  if (Dims Number = C.val(1); Number && Number->size() == 1)
+    setLength(C, Number->front());
+  else
+    setLength(C, C.slot(0));
+}
+
+static void listFromTensor(SizeContext &C) {
+  declare(C, 1);
+  if (Dims X = C.in(0); X && !X->empty()) {
+    DimList Sizes(X->begin(), X->end());
+    setLength(C, Sizes.front());
+    setElement(C, ArrayRef(Sizes).drop_front(), Sharing::None);
+  } else {
+    setLength(C, C.slot(0));
+  }
+}
+
+static void setItem(SizeContext &C) {
+  // The list may grow.
+  if (C.flag("resize_if_index_out_of_bounds"))
+    setLength(C, C.slot(0));
+  if (Dims X = C.in(2))
+    setElement(C, *X, Sharing::None);
+}
+
+static void pushBack(SizeContext &C) {
+  NodeId Of = listOf(C);
+  if (Of == NoNode)
+    return;
+  if (Dims X = C.in(1))
+    setElement(C, *X, Sharing::Turns);
+  // Several ops may push different integers, so no integers are tracked.
+  auto Pushes = count_if(C.Loops->usersOf(Of), [&](NodeId User) {
+    return isPushOp(C.G.opName(User));
+  });
+  if (Pushes == 1 && C.Loops->isStack(C.G, Of))
+    C.hold(Of, 1);
+}
+
+/// Sets the shape of the element that the node reads as output \p Port. Operand
+/// \p Told lists its sizes.
+static void setItemShape(SizeContext &C, unsigned Port, unsigned Told) {
+  NodeId Of = listOf(C);
+  matchElement(C, Told, Of);
+  if (auto E = C.element(Of))
+    C.setShape(Port, *E);
+}
+
+static void getItem(SizeContext &C) { setItemShape(C, 0, 2); }
+
+static void popBack(SizeContext &C) {
+  setItemShape(C, 1, 1);
+  NodeId Of = listOf(C);
+  if (Dims V =
+          Of != NoNode && C.Loops->isStack(C.G, Of) ? C.held(Of) : std::nullopt)
+    C.setValue(1, *V);
+}
+
+/// Returns the number of elements of the list in operand 0.
+static std::optional<DimId> lengthOf(SizeContext &C) {
+  NodeId Of = listOf(C);
+  return Of == NoNode || C.Loops->isStack(C.G, Of) ? std::nullopt
+                                                   : C.length(Of);
+}
+
+static void stackList(SizeContext &C) {
+  NodeId Of = listOf(C);
+  matchElement(C, 1, Of);
+  auto E = C.element(Of);
+  if (!E)
+    return;
+  int64_t Number = C.intAttr("num_elements").value_or(-1);
+  auto Length = lengthOf(C);
+  DimList List{Number >= 0 ? C.number(0, Number)
+               : Length    ? *Length
+                           : C.slot(1)};
+  List.append(E->begin(), E->end());
+  C.setShape(0, List);
+}
+
+static void gatherList(SizeContext &C) {
+  NodeId Of = listOf(C);
+  matchElement(C, 2, Of);
+  auto E = C.element(Of);
+  Dims Rows = C.in(1);
+  if (!E)
+    return;
+  DimList List{Rows && Rows->size() == 1 ? (*Rows)[0] : C.slot(0)};
+  List.append(E->begin(), E->end());
+  C.setShape(0, List);
+}
+
+static void listLength(SizeContext &C) {
+  C.setShape(0, {});
+  if (auto Length = lengthOf(C))
+    C.setValue(0, *Length);
+}
+
+} // namespace sizes
+
+namespace types {
+
+/// Returns the type of the elements of operand 0: the least type that all
+/// elements of the class have. In a loop, the list itself may not yet have the
+/// type of an element that the loop writes. Operand \p I, if it is not 0,
+/// is the index of one or several of them.
+static ReplicationType elementsAt(TypeContext &C, unsigned I = 0) {
+  ReplicationType List = C.operand(0);
+  if (List.isVarying())
+    return C.varyingLike(List);
+  if (ReplicationType Index = I == 0 ? ReplicationType() : C.plain(I);
+      !Index.isReplicated())
+    return Index.isVarying()
+               ? C.varyingLike(Index)
+               : C.varying("accesses different elements on each replica");
+  return C.element(C.handle()).value_or(List);
+}
+
+/// Returns the type of output \p Port, which has elements of type \p X.
+/// Elements that nobody wrote are zeros of the shape that the output has.
+static ReplicationType zerosIn(TypeContext &C, unsigned Port,
+                               ReplicationType X) {
+  if (!X.isNothing())
+    return X;
+  int Axis = C.localAxis(C.out(Port));
+  if (Axis == -2)
+    return C.varying("makes zeros of a per-replica size");
+  X = Axis < 0 ? ReplicationType::replicated() : ReplicationType::sharded(Axis);
+  X.Order = Axis < 0 ? ReplicationType::InOrder : ReplicationType::AnyOrder;
+  X.Zero = true;
+  return X;
+}
+
+/// Returns the type of a list with the elements of \p List and one of type \p
+/// X.
+static ReplicationType withElement(TypeContext &C, ReplicationType List,
+                                   ReplicationType X) {
+  if (List.isVarying() || X.isVarying())
+    return C.varyingLike(List.isVarying() ? List : X);
+  ReplicationType All = C.joined(List, X);
+  return All.isVarying() && All.Cause == NoNode
+             ? C.varying("holds elements that are " + List.str() +
+                         " and elements that are " + X.str())
+             : All;
+}
+
+static void emptyList(TypeContext &C) { C.set(0, ReplicationType::nothing()); }
+
+static void reserveList(TypeContext &C) {
+  ReplicationType Number = C.plain(1);
+  C.set(0, Number.isVarying()      ? C.varyingLike(Number)
+           : Number.isReplicated() ? ReplicationType::nothing()
+                                   : C.varying("makes a list of a length that "
+                                               "differs per replica"));
+}
+
+static void listFromTensor(TypeContext &C) {
+  ReplicationType X = C.number(0);
+  if (X.isSharded() && X.Axis == 0)
+    X = C.varying("splits the batch axis into the elements of a list");
+  else if (X.isSharded())
+    X.setAxis(X.Axis - 1);
+  C.hold(C.listMade(), X);
+  C.set(0, X);
+}
+
+static void setItem(TypeContext &C) {
+  ReplicationType Index = C.plain(1), X = C.number(2);
+  if (!Index.isReplicated())
+    X = Index.isVarying()
+            ? C.varyingLike(Index)
+            : C.varying("writes different elements on each replica");
+  C.hold(C.handle(), X);
+  C.set(0, withElement(C, C.operand(0), X));
+}
+
+static void pushBack(TypeContext &C) {
+  C.hold(C.handle(), C.operand(1));
+  C.set(0, withElement(C, C.operand(0), C.operand(1)));
+}
+
+static void popBack(TypeContext &C) {
+  C.set(0, C.operand(0));
+  C.set(1, zerosIn(C, 1, elementsAt(C)));
+}
+
+static void getItem(TypeContext &C) {
+  C.set(0, zerosIn(C, 0, elementsAt(C, 1)));
+}
+
+static void stackList(TypeContext &C) {
+  ReplicationType X = elementsAt(C);
+  if (X.isSharded())
+    X.setAxis(X.Axis + 1);
+  C.set(0, zerosIn(C, 0, X));
+}
+
+static void gatherList(TypeContext &C) {
+  ReplicationType X = elementsAt(C, 1);
+  if (X.isSharded())
+    X.setAxis(X.Axis + 1);
+  C.set(0, zerosIn(C, 0, X));
+}
+
+/// Types the number of elements of a list, which is equal on all replicas: an
+/// element is written in an iteration that all of them run.
+static void listLength(TypeContext &C) {
+  ReplicationType X = C.operand(0);
+  C.set(0, X.isVarying() ? C.varyingLike(X) : ReplicationType::replicated());
+}
+
+/// Types the declared shape of elements, which may hold the rows of a replica
+/// or -1 in their place.
+static void elementShape(TypeContext &C) {
+  ReplicationType X = C.operand(0);
+  ReplicationType Sizes = ReplicationType::replicated();
+  Sizes.Symbolic = true;
+  C.set(0, X.isVarying()           ? C.varyingLike(X)
+           : X.isTrue() && !X.Zero ? ReplicationType::replicated()
+                                   : Sizes);
+}
+
+} // namespace types
+
+namespace {
+
+using namespace trait;
+
+constexpr OpRule List = {.Is = KeepsZeros | TakesAnything};
+
+} // namespace
+
 ArrayRef<OpRule> families::lists() {
   static const OpRule Rules[] = {
       // Lists.
-      entry(op::EmptyTensorList, Whole),
+      entry(op::EmptyTensorList, List,
+            {.Sizes = sizes::emptyList, .Type = types::emptyList}),
       entry(op::TensorListConcat, Whole),
       entry(op::TensorListConcatLists, Whole),
       entry(op::TensorListConcatV2, Whole),
-      entry(op::TensorListElementShape, Whole),
-      entry(op::TensorListFromTensor, Whole),
-      entry(op::TensorListGather, Whole),
-      entry(op::TensorListGetItem, Whole),
-      entry(op::TensorListLength, Whole),
-      entry(op::TensorListPopBack, Whole),
-      entry(op::TensorListPushBack, Whole),
+      entry(op::TensorListElementShape, List, {.Type = types::elementShape}),
+      entry(op::TensorListFromTensor, List,
+            {.Sizes = sizes::listFromTensor, .Type = types::listFromTensor}),
+      entry(op::TensorListGather, List,
+            {.Sizes = sizes::gatherList,
+             .Type = types::gatherList,
+             .IsReady = types::isElementReady}),
+      entry(op::TensorListGetItem, List,
+            {.Sizes = sizes::getItem,
+             .Type = types::getItem,
+             .IsReady = types::isElementReady}),
+      entry(op::TensorListLength, List,
+            {.Sizes = sizes::listLength, .Type = types::listLength}),
+      entry(op::TensorListPopBack, List,
+            {.Sizes = sizes::popBack,
+             .Type = types::popBack,
+             .IsReady = types::isElementReady}),
+      entry(op::TensorListPushBack, List,
+            {.Sizes = sizes::pushBack, .Type = types::pushBack}),
       entry(op::TensorListPushBackBatch, Whole),
-      entry(op::TensorListReserve, Whole),
+      entry(op::TensorListReserve, List,
+            {.Sizes = sizes::reserveList, .Type = types::reserveList}),
       entry(op::TensorListResize, Whole),
       entry(op::TensorListScatter, Whole),
       entry(op::TensorListScatterIntoExistingList, Whole),
       entry(op::TensorListScatterV2, Whole),
-      entry(op::TensorListSetItem, Whole),
+      entry(op::TensorListSetItem, List,
+            {.Sizes = sizes::setItem, .Type = types::setItem}),
       entry(op::TensorListSplit, Whole),
-      entry(op::TensorListStack, Whole),
+      entry(op::TensorListStack, List,
+            {.Sizes = sizes::stackList,
+             .Type = types::stackList,
+             .IsReady = types::isElementReady}),
 
       // Maps.
       entry(op::TensorMapErase, Whole),

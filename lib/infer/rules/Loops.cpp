@@ -202,7 +202,7 @@ void spread(TypeContext &C, ReplicationType X, ReplicationType Index,
 
 namespace types {
 
-static bool isElementReady(const TypeContext &C) {
+bool isElementReady(const TypeContext &C) {
   return C.handle() == NoNode || C.element(C.handle());
 }
 

@@ -89,6 +89,9 @@ namespace sizes {
 void same(SizeContext &C);
 /// All operands and output 0 have the same shape.
 void sameAll(SizeContext &C);
+/// The result has the shape of operand 0. Zeros like a list are a list with
+/// elements of that shape.
+void zerosLike(SizeContext &C);
 /// Output 0 has the shape of operand 1.
 void sameAsSecond(SizeContext &C);
 void scalar(SizeContext &C);
@@ -139,6 +142,10 @@ DimId arithmeticElement(SizeContext &C, llvm::StringRef Op, unsigned Slot,
 } // namespace values
 
 namespace types {
+
+/// For OpRule::IsReady: returns true if the elements of the array, the stack or
+/// the list in operand 0 have a type.
+bool isElementReady(const TypeContext &C);
 
 /// Returns true if node \p Sum reduces the unknown axes along which an operand
 /// was broadcast (BroadcastGradientArgs), and axis 0 is not one of these.

@@ -348,7 +348,8 @@ static void shapeOf(TypeContext &C) {
 }
 
 /// Returns true if a BroadcastGradientArgs compares the rows of a replica with
-/// a number above 1: it would fail.
+/// a number above 1, or with an unknown number that is the same on all
+/// replicas, such as the rows of the whole batch: it would fail.
 static bool comparesRows(const TypeContext &C) {
   auto X = C.D.value(C.input(0)), Y = C.D.value(C.input(1));
   if (!X || !Y)
@@ -356,7 +357,9 @@ static bool comparesRows(const TypeContext &C) {
   const DimTable &Table = C.D.table();
   auto IsRows = [&](DimId D) { return Table.hasSym(D) && !Table.isSame(D); };
   auto IsNumber = [&](DimId D) {
-    return !Table.hasSym(D) && Table.number(D) > 1;
+    return !Table.hasSym(D) &&
+           (Table.number(D) > 1 ||
+            (Table.number(D) == UnknownSize && Table.isSame(D)));
   };
   size_t Both = std::min(X->size(), Y->size());
   return any_of(zip(X->take_back(Both), Y->take_back(Both)), [&](auto Pair) {
@@ -385,7 +388,12 @@ static void comparedSizes(TypeContext &C) {
     shapeOf(C);
 }
 
-void zeros(TypeContext &C) { C.setAll(likeType(C, /*Zero=*/true)); }
+void zeros(TypeContext &C) {
+  // Zeros in a list have the shape of the elements that they are added to.
+  if (C.G.outputType(C.N, 0) == DT_VARIANT && !C.operand(0).isVarying())
+    return C.setAll(ReplicationType::nothing());
+  C.setAll(likeType(C, /*Zero=*/true));
+}
 void ones(TypeContext &C) { C.setAll(likeType(C, /*Zero=*/false)); }
 void fill(TypeContext &C) { C.setAll(fillType(C)); }
 void tile(TypeContext &C) { C.setAll(tileType(C)); }

@@ -927,7 +927,8 @@ void SizeContext::setElement(NodeId Handle, ArrayRef<DimId> List, Sharing By) {
       Mixed.insert({Handle, I});
     } else if (IsFirst || O.root(Its) == O.root(List[I])) {
       continue;
-    } else if (O.owner(Its) == Handle && O.isOpen(Its)) {
+    } else if (O.isOpen(Its) && O.owner(Its) != NoNode &&
+               Loops->handleOf({O.owner(Its), 0}) == Handle) {
       if (Table.unify(Its, List[I]))
         O.join(Its, List[I]);
     } else if (By == Sharing::Declared || O.of(Its) == O.of(List[I]) ||
@@ -981,6 +982,22 @@ void SizeContext::hold(NodeId Handle, DimRun Run) {
   Mine = Run;
   for (NodeId User : Loops->usersOf(Handle))
     Due[User] = true;
+}
+
+void SizeContext::setLength(NodeId List, DimId Length) {
+  if (isVariant(List, Elements))
+    return;
+  Dims Mine = held(List);
+  if (!Mine)
+    hold(List, store(Length));
+  else if (Table.find(Mine->front()) != Table.find(Length))
+    Mixed.insert({List, Elements});
+}
+
+std::optional<DimId> SizeContext::length(NodeId List) const {
+  Dims Mine =
+      List == NoNode || isVariant(List, Elements) ? std::nullopt : held(List);
+  return Mine ? std::optional(Mine->front()) : std::nullopt;
 }
 
 void SizeContext::sayRows(int64_t Batch, DimId Rows) {

@@ -243,6 +243,8 @@ public:
   /// there are none.
   using VariantDims = std::set<std::pair<NodeId, unsigned>>;
   static constexpr unsigned AnyAxis = ~0u;
+  /// The axis of the number of elements of a list.
+  static constexpr unsigned Elements = ~0u - 1;
   bool isVariant(unsigned Axis) const { return isVariant(N, Axis); }
   bool isVariant(NodeId Of, unsigned Axis) const {
     return Variant->count({Of, Axis}) != 0;
@@ -284,6 +286,10 @@ public:
     hold(Handle, HeldValues.lookup(Of));
   }
   void hold(NodeId Handle, DimRun Run);
+  /// States that a list of the class of \p List begins with \p Length elements.
+  void setLength(NodeId List, DimId Length);
+  /// Returns the number of elements of all lists of the class of \p List.
+  std::optional<DimId> length(NodeId List) const;
 
 protected:
   SizeContext(DimAnalysis &A, const LoopInfo *Loops);

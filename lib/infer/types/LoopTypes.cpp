@@ -110,8 +110,9 @@ void TypeInference::mergeLoop() {
     Endpoint E = input(I);
     if (!Defined[E.Node])
       continue;
-    // A counter that starts from a size is typed as a number, not as a size.
-    ReplicationType X = number(I);
+    // A counter that starts from a size is typed as a number, not as a size. A
+    // list may hold sizes.
+    ReplicationType X = G.outputType(E) == DT_VARIANT ? operand(I) : number(I);
     if (!Result) {
       Result = X;
       continue;
@@ -129,6 +130,10 @@ void TypeInference::mergeLoop() {
 
 NodeId TypeContext::handle() const {
   return Loops && numData() > 0 ? Loops->handleOf(input(0)) : NoNode;
+}
+
+NodeId TypeContext::listMade() const {
+  return Loops ? Loops->handleOf(out()) : NoNode;
 }
 
 NodeId TypeContext::maker() const {

@@ -196,6 +196,8 @@ public:
   bool isDefined(NodeId Node) const { return Defined[Node]; }
   /// Returns the tensor array or stack of the handle in operand 0, or NoNode.
   NodeId handle() const;
+  /// Returns the first list of the class of the list in output 0, or NoNode.
+  NodeId listMade() const;
   /// Returns the TensorArrayV3 that made the array, or for a gradient array the
   /// TensorArrayV3 of the original array.
   NodeId maker() const;
@@ -204,6 +206,9 @@ public:
   std::optional<ReplicationType> element(NodeId Handle) const;
   /// Records that a value of type \p Element is written to \p Handle.
   void hold(NodeId Handle, ReplicationType Element);
+  /// Returns the least type of which \p X and \p Y are. Returns Varying without
+  /// a cause if there is none.
+  ReplicationType joined(ReplicationType X, ReplicationType Y) const;
   /// Marks \p Node for another visit, because it depends on the node at hand
   /// although no edge connects them. The first round visits \p Node anyway.
   void wake(NodeId Node) {
@@ -259,7 +264,6 @@ protected:
     varying(Why);
     Refused = I;
   }
-  ReplicationType joined(ReplicationType X, ReplicationType Y) const;
 
   TypeAnalysis &T;
   struct OpInfo {

@@ -54,6 +54,9 @@ def keras_step(model: Any, folder: Union[str, "os.PathLike[str]"], labels: Any =
         labels = outputs[0] if len(outputs) == 1 else outputs
     if hasattr(optimizer, "build"):
         optimizer.build(model.trainable_variables)
+    # A loss scale, as for float16: the optimizer of Keras 3 divides the gradients by it, that of tf_keras does not.
+    scale = getattr(optimizer, "scale_loss", None) or getattr(optimizer, "get_scaled_loss", lambda loss: loss)
+    unscale = getattr(optimizer, "get_unscaled_gradients", list)
     specs = [x_spec, labels]
     if sample_weight:
         specs.append(tf.TensorSpec([None], tf.float32))
@@ -62,7 +65,8 @@ def keras_step(model: Any, folder: Union[str, "os.PathLike[str]"], labels: Any =
         with tf.GradientTape() as tape:
             predicted = model(x, training=True)
             loss = model.compute_loss(x=x, y=y, y_pred=predicted, sample_weight=weight)
-        gradients = tape.gradient(loss, model.trainable_variables)
+            scaled = scale(loss)
+        gradients = unscale(tape.gradient(scaled, model.trainable_variables))
         pairs = zip(gradients, model.trainable_variables)
         optimizer.apply_gradients([(gradient, variable) for gradient, variable in pairs if gradient is not None])
         return {**model.compute_metrics(x, y, predicted, weight), "loss": loss}
