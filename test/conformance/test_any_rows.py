@@ -116,6 +116,30 @@ def test_gradient_of_a_gradient(replicas):
             harness.assert_all_close(ours.values(), one.values(), f"after {rows} rows")
 
 
+def looked_up(b: Builder):
+    """Rows of one feed, looked up by the numbers that another feed holds."""
+    x, y = b.inputs([4], [3])
+    rows = b.placeholder("i", [], tf.int32)
+    h = tf.matmul(x, b.variable("w", [4, 3]))
+    descend(b, b.loss(tf.reduce_sum(tf.square(tf.gather(h, rows))) / 50.0 + tf.reduce_mean(tf.square(h - y))))
+
+
+@pytest.mark.parametrize("replicas", [2, 3])
+def test_numbers_of_rows_that_are_unrelated(replicas):
+    path = compare.export(Spec("looked_up"), looked_up)
+    out, _ = harness.rewrite(path, Options(replicas))
+    random = np.random.default_rng(3)
+    with Session(path) as one, Session(out, replicas) as ours:
+        one.restart()
+        ours.restore(one.save())
+        for rows, numbers in [(6, 12), (5, 10), (6, 5), (4, 7), (8, 6), (1, 3)]:
+            x, y = random.normal(size=[rows, 4]), random.normal(size=[rows, 3])
+            feeds = {"x:0": x, "y:0": y, "i:0": random.integers(rows, size=numbers)}
+            got, want = (session.run(["loss:0", "train_op"], feeds)[0] for session in (ours, one))
+            harness.assert_close(got, want, f"loss of {rows} rows and {numbers} numbers")
+            harness.assert_all_close(ours.values(), one.values(), f"after {rows} rows and {numbers} numbers")
+
+
 def test_feeds_that_do_not_match_fail():
     path = compare.export(Spec("everything"), everything)
     out, _ = harness.rewrite(path, Options(2))

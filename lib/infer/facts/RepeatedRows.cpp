@@ -166,10 +166,6 @@ bool RepeatedRows::isOwn(const Source &S) const {
 /// all sentences. Any source is right, because the split fails unless the
 /// shards of the source divide the rows of the tensor.
 std::optional<unsigned> RepeatedRows::feedOf(const Source &S) {
-  NodeId Of = S.Rest.Of.Node;
-  if (G.dataInputs(Of).empty() || readsBatch(G, Of) ||
-      G.hasAttr(S.Node, RowsAttr))
-    return std::nullopt;
   std::optional<unsigned> Other;
   for (unsigned I = 0; I < std::min<size_t>(Sources.size(), MaxSources); ++I) {
     const Source &Feed = Sources[I];
@@ -193,8 +189,22 @@ std::optional<unsigned> RepeatedRows::feedOf(const Source &S) {
   return Other;
 }
 
+/// Returns true if \p S splits a tensor that is computed, and no feed.
+bool RepeatedRows::isComputed(const Source &S) const {
+  NodeId Of = S.Rest.Of.Node;
+  return !G.dataInputs(Of).empty() && !readsBatch(G, Of) &&
+         !G.hasAttr(S.Node, RowsAttr);
+}
+
+/// Makes \p S the source \p Known, or a new one.
+void RepeatedRows::addSource(const Source &S, std::optional<unsigned> Known) {
+  SourceOf[S.Node] = Known.value_or(static_cast<unsigned>(Sources.size()));
+  if (!Known)
+    Sources.push_back(S);
+}
+
 void RepeatedRows::findSources() {
-  std::vector<Source> Others;
+  std::vector<Source> Others, Computed;
   std::vector<NodeId> Joined;
   for (NodeId N : Facts.Order) {
     uint8_t Is = Roles[G.node(N).Op];
@@ -206,19 +216,20 @@ void RepeatedRows::findSources() {
     size_t Refused = Obstacles.size();
     if (Is == Split)
       countRows(*S);
-    if (!isOwn(*S)) {
+    if (!isOwn(*S))
       Others.push_back(*S);
-      continue;
-    }
-    // Splits of one number of rows have one n.
-    auto Known = !Plan ? sourceAt(S->RestAt)
-                 : Is == Split && Obstacles.size() == Refused ? feedOf(*S)
-                                                              : std::nullopt;
-    if (Plan && Known)
-      Joined.push_back(N);
-    SourceOf[N] = Known.value_or(static_cast<unsigned>(Sources.size()));
-    if (!Known)
-      Sources.push_back(*S);
+    else if (Plan && Is == Split && Obstacles.size() == Refused &&
+             isComputed(*S))
+      Computed.push_back(*S);
+    else // Splits of one number of rows have one n.
+      addSource(*S, Plan ? std::nullopt : sourceAt(S->RestAt));
+  }
+  // All feeds are known now.
+  for (const Source &S : Computed) {
+    auto Feed = feedOf(S);
+    if (Feed)
+      Joined.push_back(S.Node);
+    addSource(S, Feed);
   }
   Behind.clear();
   if (!Joined.empty()) {

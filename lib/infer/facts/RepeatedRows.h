@@ -116,7 +116,9 @@ private:
   std::optional<Source> planSource(NodeId N) const;
   void countRows(Source &S);
   bool isOwn(const Source &S) const;
+  bool isComputed(const Source &S) const;
   std::optional<unsigned> feedOf(const Source &S);
+  void addSource(const Source &S, std::optional<unsigned> Known);
   void findSources();
   bool isOpen(NodeId Split) const;
   State visit(NodeId N);
