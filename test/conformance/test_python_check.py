@@ -128,6 +128,18 @@ def test_broken_outputs_are_found(step, breaks):
     assert str(found).endswith("NOT the same step")
 
 
+def test_without_a_saver(step, tmp_path):
+    """A Saver that TensorFlow makes after the import knows one copy of a variable. The others draw their own initial values."""
+    one, two = str(tmp_path / "one.meta"), str(tmp_path / "two.meta")
+    with tf1.Graph().as_default():
+        x = tf1.placeholder(tf1.float32, [None, 4], "x")
+        loss = tf1.reduce_sum(tf1.square(tf1.matmul(x, tf1.get_variable("w", [4, 3], use_resource=False))), name="loss")
+        tf1.train.GradientDescentOptimizer(0.01).minimize(loss)
+        tf1.train.export_meta_graph(one)
+    graft.rewrite(one, replicas=2, device_type="CPU", output=two)
+    assert graft.check(one, two, steps=1)
+
+
 def test_rows_that_do_not_run(step, tmp_path):
     one, _ = step
     even = graft.rewrite(one, replicas=2, device_type="CPU", even_batches=True)

@@ -347,6 +347,12 @@ def _copy_state(ours: _Graph, theirs: _Graph) -> None:
             saved = first.saver.save(first.session, os.path.join(folder, "model"), write_meta_graph=False)
         with second.graph.as_default():
             second.saver.restore(second.session, saved)
+    # A Saver that is made after the import restores only the first copy of a variable.
+    try:
+        refresh = second.graph.get_operation_by_name("graft/refresh_copies")
+    except KeyError:
+        return
+    second.session.run(refresh)
 
 
 def _step(result: Check, ours: _Graph, theirs: _Graph, names: List[str], fed: Dict[str, Any], rows: Optional[int], number: int) -> bool:
