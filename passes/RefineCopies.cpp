@@ -104,9 +104,13 @@ bool RefineCopies::computesOnce(NodeId N) const {
   if ((!Exchange && (*Roles)[G->node(N)] == Other) ||
       Facts->Dims.numOutputs(N) == 0)
     return false;
+  // An empty list has the shape of one replica's elements.
+  auto IsGlobal = [&](Endpoint E) {
+    ReplicationType Type = Facts->Types.type(E);
+    return Type.isTrue() && !Type.isNothing();
+  };
   for (unsigned Port = 0; Port < Facts->Dims.numOutputs(N); ++Port)
-    if (!Facts->Types.type({N, Port}).isTrue() ||
-        Facts->Vars.variableOf({N, Port}) != NoNode)
+    if (!IsGlobal({N, Port}) || Facts->Vars.variableOf({N, Port}) != NoNode)
       return false;
   // Each replica reads its own proxy.
   auto IsProxy = [&](NodeId Of) { return G->node(Of).Kind == Inserted::Proxy; };
@@ -114,7 +118,7 @@ bool RefineCopies::computesOnce(NodeId N) const {
       any_of(G->dataInputs(N), [&](Endpoint E) { return IsProxy(E.Node); }))
     return false;
   for (Endpoint E : G->dataInputs(N))
-    if (!Exchange && G->isPerReplica(E.Node) && !Facts->Types.type(E).isTrue())
+    if (!Exchange && G->isPerReplica(E.Node) && !IsGlobal(E))
       return false;
   // A node under a non-default policy keeps the copies that the policy asks
   // for.

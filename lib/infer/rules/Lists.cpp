@@ -4,11 +4,11 @@
 //
 // Lists and maps of tensors are values: an op that writes an element returns a
 // new list. The type of a list is the type of its elements, so each edge of a
-// loop passes it on like a tensor. All lists of a class (LoopInfo) have
-// elements of one shape, which the tracked shape of the first of them is.
+// loop passes it on like a tensor. The elements of all lists of a class
+// (LoopInfo) have one shape: the tracked shape of the first list of the class.
 //
-// A list that nobody wrote to holds zeros, or nothing. Ops without a rule of
-// their own take only lists of global values.
+// A list that no op writes to holds zeros, or nothing. An op without a rule of
+// its own needs a list of global values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,17 +27,30 @@ static NodeId listOf(const SizeContext &C) {
   return C.Loops ? C.Loops->handleOf(C.Inputs[0]) : NoNode;
 }
 
+/// Returns the first list of the class of output 0.
+static NodeId listMade(const SizeContext &C) {
+  return C.Loops ? C.Loops->handleOf({C.N, 0}) : NoNode;
+}
+
 /// Records that output 0, a new list or one with another element, has elements
 /// of shape \p List.
 static void setElement(SizeContext &C, ArrayRef<DimId> List, Sharing By) {
-  if (NodeId Of = C.Loops ? C.Loops->handleOf({C.N, 0}) : NoNode; Of != NoNode)
+  if (NodeId Of = listMade(C); Of != NoNode)
     C.setElement(Of, List, By);
 }
 
 /// Records that the node makes a list of \p Length elements.
 static void setLength(SizeContext &C, DimId Length) {
-  if (NodeId Of = C.Loops ? C.Loops->handleOf({C.N, 0}) : NoNode; Of != NoNode)
+  if (NodeId Of = listMade(C); Of != NoNode)
     C.setLength(Of, Length);
+}
+
+/// Records that lists of the class of output 0 have different numbers of
+/// elements: no other length equals this slot. The class of a stack holds the
+/// pushed integers instead of a length.
+static void changeLength(SizeContext &C) {
+  if (NodeId Of = listMade(C); Of != NoNode && !C.Loops->isStack(C.G, Of))
+    C.setLength(Of, C.slot(0));
 }
 
 void zerosLike(SizeContext &C) {
@@ -46,8 +59,10 @@ void zerosLike(SizeContext &C) {
     return same(C);
   if (auto E = C.element(Of))
     setElement(C, *E, Sharing::None);
-  auto Length = C.Loops->isStack(C.G, Of) ? std::nullopt : C.length(Of);
-  setLength(C, Length ? *Length : C.slot(0));
+  if (auto Length = C.Loops->isStack(C.G, Of) ? std::nullopt : C.length(Of))
+    setLength(C, *Length);
+  else
+    changeLength(C);
 }
 
 /// Makes the sizes that operand \p I lists those of the elements of \p Of. An
@@ -80,10 +95,7 @@ static void declare(SizeContext &C, unsigned I) {
 
 static void emptyList(SizeContext &C) {
   declare(C, 0);
-  // The number of elements of a stack changes.
-  if (NodeId Of = C.Loops ? C.Loops->handleOf({C.N, 0}) : NoNode;
-      Of != NoNode && !C.Loops->isStack(C.G, Of))
-    C.setLength(Of, C.slot(0));
+  changeLength(C);
 }
 
 static void reserveList(SizeContext &C) {
@@ -91,7 +103,7 @@ static void reserveList(SizeContext &C) {
   if (Dims Number = C.val(1); Number && Number->size() == 1)
     setLength(C, Number->front());
   else
-    setLength(C, C.slot(0));
+    changeLength(C);
 }
 
 static void listFromTensor(SizeContext &C) {
@@ -101,14 +113,13 @@ static void listFromTensor(SizeContext &C) {
     setLength(C, Sizes.front());
     setElement(C, ArrayRef(Sizes).drop_front(), Sharing::None);
   } else {
-    setLength(C, C.slot(0));
+    changeLength(C);
   }
 }
 
 static void setItem(SizeContext &C) {
-  // The list may grow.
   if (C.flag("resize_if_index_out_of_bounds"))
-    setLength(C, C.slot(0));
+    changeLength(C);
   if (Dims X = C.in(2))
     setElement(C, *X, Sharing::None);
 }
@@ -117,6 +128,7 @@ static void pushBack(SizeContext &C) {
   NodeId Of = listOf(C);
   if (Of == NoNode)
     return;
+  changeLength(C);
   if (Dims X = C.in(1))
     setElement(C, *X, Sharing::Turns);
   // Several ops may push different integers, so no integers are tracked.
@@ -139,6 +151,7 @@ static void setItemShape(SizeContext &C, unsigned Port, unsigned Told) {
 static void getItem(SizeContext &C) { setItemShape(C, 0, 2); }
 
 static void popBack(SizeContext &C) {
+  changeLength(C);
   setItemShape(C, 1, 1);
   NodeId Of = listOf(C);
   if (Dims V =

@@ -383,7 +383,8 @@ static void comparedSizes(TypeContext &C) {
     C.setAll(C.varying("compares per-replica sizes with those of a tensor of "
                        "unknown rank"));
   else if (AnyLocal && C.isOp(op::BroadcastGradientArgs) && comparesRows(C))
-    C.setAll(C.varying("compares the rows of a replica with a fixed number"));
+    C.setAll(C.varying("compares the rows of a replica with a number that is "
+                       "the same on all replicas"));
   else
     shapeOf(C);
 }
