@@ -47,7 +47,7 @@ Role roleOf(StringRef Op) {
              op::TensorListFromTensor, Role::Creates)
       .Case(op::ZerosLike, Role::Zeros)
       .Cases(op::TensorListSetItem, op::TensorListPushBack,
-             op::TensorListPopBack, Role::Writes)
+             op::TensorListPopBack, op::TensorListResize, Role::Writes)
       .Cases(op::TensorListGetItem, op::TensorListStack, op::TensorListGather,
              op::TensorListLength, op::TensorListElementShape, Role::Uses)
       .Default(isLocalHandleOp(Op) ? Role::Uses : Role::Other);

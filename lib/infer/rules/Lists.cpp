@@ -174,9 +174,10 @@ static void stackList(SizeContext &C) {
     return;
   int64_t Number = C.intAttr("num_elements").value_or(-1);
   auto Length = lengthOf(C);
+  // A list that grows in a loop has as many elements on each replica.
   DimList List{Number >= 0 ? C.number(0, Number)
                : Length    ? *Length
-                           : C.slot(1)};
+                           : C.slotFrom(1, {})};
   List.append(E->begin(), E->end());
   C.setShape(0, List);
 }
@@ -287,6 +288,15 @@ static void popBack(TypeContext &C) {
   C.set(1, zerosIn(C, 1, elementsAt(C)));
 }
 
+/// Types a list of another length. New elements are zeros.
+static void resizeList(TypeContext &C) {
+  ReplicationType Length = C.plain(1);
+  C.set(0, Length.isReplicated() ? C.operand(0)
+           : Length.isVarying()  ? C.varyingLike(Length)
+                                 : C.varying("makes a list of a length that "
+                                              "differs per replica"));
+}
+
 static void getItem(TypeContext &C) {
   C.set(0, zerosIn(C, 0, elementsAt(C, 1)));
 }
@@ -363,7 +373,8 @@ ArrayRef<OpRule> families::lists() {
       entry(op::TensorListPushBackBatch, Whole),
       entry(op::TensorListReserve, List,
             {.Sizes = sizes::reserveList, .Type = types::reserveList}),
-      entry(op::TensorListResize, Whole),
+      entry(op::TensorListResize, List,
+            {.Sizes = sizes::changeLength, .Type = types::resizeList}),
       entry(op::TensorListScatter, Whole),
       entry(op::TensorListScatterIntoExistingList, Whole),
       entry(op::TensorListScatterV2, Whole),

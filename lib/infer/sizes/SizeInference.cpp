@@ -257,7 +257,9 @@ void SizeInference::hintFromAttr() {
   for (unsigned Port = 0; Port < A.numOutputs(N) && Port < Hints->size();
        ++Port) {
     const ShapeValue &Hint = (*Hints)[Port];
-    if (Hint.UnknownRank || isKnown(Port))
+    // The shape of a variant is not that of the tensors in it.
+    if (Hint.UnknownRank || isKnown(Port) ||
+        G.outputType({N, Port}) == DT_VARIANT)
       continue;
     DimList List;
     for (size_t I = 0; I < Hint.Dims.size(); ++I)
