@@ -298,12 +298,16 @@ static void stridedSlice(SizeContext &C) {
     int64_t Size = C.Table.number(Old);
     DimId End = (*S->End)[I];
     bool FromStart = (S->BeginMask >> I & 1) || S->Begin[I] == 0;
+    // A number that another op states may not hold here. If End is this number,
+    // it is the size of the axis, which rests on the statement.
+    if (Size != UnknownSize && !C.isFixed(Old) && Size == C.plainNumber(End))
+      C.sameByNumber(End, Old, {End, Old});
     // The slice reaches the end of the axis in three cases: the mask is set,
     // End is the size of the axis, or End is a number that is at least the size
     // in the whole batch.
     bool ToEnd = (S->EndMask >> I & 1) ||
-                 (Size != UnknownSize && !C.Table.hasSym(End) &&
-                  C.Table.number(End) >= Size) ||
+                 (Size != UnknownSize && C.isFixed(Old) &&
+                  !C.Table.hasSym(End) && C.Table.number(End) >= Size) ||
                  C.Table.find(End) == C.Table.find(Old) ||
                  (C.Table.hasSym(End) && C.Table.sym(End) &&
                   C.Table.sym(End) == C.Table.sym(Old));

@@ -53,7 +53,7 @@ NOT_CUT = "array split does not result in an equal division"  # numpy, of the ro
 
 def odd(built: Built) -> bool:
     """Returns true if the replicas do not divide the rows of a step."""
-    if built.plan.head.get("odd", 0) % built.replicas:
+    if built.plan is not None and built.plan.head.get("odd", 0) % built.replicas:
         return True
     return built.beside is not None and any(len(feeds[n]) % built.replicas for feeds in built.feeds for n in built.split)
 
