@@ -72,6 +72,10 @@ bool LocalRuns::isOfRows(Endpoint Index, Endpoint Table, int Axis) const {
   return (bits(Index) & (OwnNumber | AllNumber)) == OwnNumber;
 }
 
+constexpr StringRef OutOfRange =
+    "looks up rows in a per-replica shard by indices that may be out of its "
+    "range at run time";
+
 /// Returns the fault of an op that reads or writes rows by index, or "".
 std::string LocalRuns::faultOfLookup(NodeId N) const {
   const IndexUse &Use = ruleAt(N).Looks;
@@ -114,9 +118,7 @@ std::string LocalRuns::faultOfLookup(NodeId N) const {
   if (Use.By == IndexUse::OtherRows && hasOwnAxis(Table, 0) &&
       !Facts.Types.type(Index).Zero && !Facts.Dims.numbers(Index))
     Fits = false;
-  return Fits ? ""
-              : "looks up rows in a per-replica shard by indices that may be "
-                "out of its range at run time";
+  return Fits ? "" : OutOfRange.str();
 }
 
 /// Returns true if operand 0 of \p N surely has elements \p Begin to \p Begin +
@@ -240,9 +242,12 @@ std::string LocalRuns::faultOfPart(NodeId N) const {
         continue;
       auto From =
           Begin && I < Begin->size() ? Table.sym((*Begin)[I]) : std::nullopt;
-      if (From && !From->isNumber())
+      if (!From || !From->isNumber()) {
+        if (!isOfRows(G.input(N, 1), G.input(N, 0), static_cast<int>(I)))
+          return OutOfRange.str();
         continue;
-      int64_t First = From ? From->C : 0;
+      }
+      int64_t First = From->C;
       if (Count->C == -1 ? First > 0 && !fitsInto(N, I, First, 0)
                          : !fitsInto(N, I, First, Count->C))
         return TooShort.str();
@@ -271,11 +276,17 @@ std::string LocalRuns::faultOfPart(NodeId N) const {
       G.intAttr(N, "new_axis_mask").value_or(0) == 0) {
     int64_t Shrink = G.intAttr(N, "shrink_axis_mask").value_or(0);
     auto Begin = Facts.Dims.value(G.input(N, 1));
-    for (unsigned I = 0; I < Shape->size() && Begin && I < Begin->size(); ++I) {
-      auto Dim = Table.sym((*Shape)[I]), From = Table.sym((*Begin)[I]);
-      if (!(Shrink >> I & 1) || !Dim || !Dim->isLocal() || !From ||
-          !From->isNumber())
+    for (unsigned I = 0; I < Shape->size(); ++I) {
+      auto Dim = Table.sym((*Shape)[I]);
+      auto From =
+          Begin && I < Begin->size() ? Table.sym((*Begin)[I]) : std::nullopt;
+      if (!(Shrink >> I & 1) || !Dim || !Dim->isLocal())
         continue;
+      if (!From || !From->isNumber()) {
+        if (!isOfRows(G.input(N, 1), G.input(N, 0), static_cast<int>(I)))
+          return OutOfRange.str();
+        continue;
+      }
       if (!fitsInto(N, I, 0, From->C < 0 ? -From->C : From->C + 1))
         return TooShort.str();
     }
