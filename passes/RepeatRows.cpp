@@ -72,6 +72,7 @@ private:
   void share(const RepeatedRows::Need &Need);
   void number(NodeId N, unsigned S);
   void check(NodeId N, unsigned S, unsigned Other);
+  void checkAny(NodeId N, unsigned S);
   Endpoint keptRows(NodeId N, unsigned S, int64_t Axis,
                     std::optional<int64_t> Times);
   bool isPossible(const RepeatedRows::Need &Need) const;
@@ -244,6 +245,8 @@ void RepeatRows::keep(NodeId N, unsigned S, const RepeatedRows &Rows) {
   Endpoint Upto = keptRows(N, S, Axis, Rows.rowsOf(N, S, Axis));
   if (G->isOp(N, FromReplicasOp))
     return addOperand(N, Upto);
+  if (G->isOp(N, op::CollectiveGather))
+    checkAny(N, S);
   // The users of a gather read it behind a barrier.
   SmallVector<NodeId, 1> Barriers;
   G->forEachUse(N, [&](Use U) {
@@ -328,23 +331,60 @@ void RepeatRows::number(NodeId N, unsigned S) {
   G->setInput(N, 1, Shard);
 }
 
-/// Makes \p N wait for a check that two sources have as many shards.
+/// Makes \p N wait for a check that two sources have as many shards, or that
+/// each replica has its own shard of one source.
 void RepeatRows::check(NodeId N, unsigned S, unsigned Other) {
-  std::string Key = (G->name(Sources[S].Node) + "/equal_" + Twine(Other)).str();
+  bool OfAll = Other == RepeatedRows::AllShards;
+  std::string Key =
+      (G->name(Sources[S].Node) + "/equal" + (OfAll ? "" : "_" + Twine(Other)))
+          .str();
   auto [It, New] = Made.try_emplace(Key);
   if (!New)
     return G->addControlInput(N, It->second.Node);
-  Endpoint One = factor(S, DT_INT32, 1, 0), Two = factor(Other, DT_INT32, 1, 0);
+  Endpoint One = factor(S, DT_INT32, 1, 0),
+           Two =
+               OfAll
+                   ? constant("replicas", DT_INT32,
+                              encodeIntTensor(DT_INT32, {}, int64_t(Replicas)))
+                   : factor(Other, DT_INT32, 1, 0);
   auto NameOf = [&](unsigned Of) {
     return G->name(Sources[Of].Rest.Of.Node).str();
   };
-  Endpoint Same = add(Key + "/same", op::Equal, {One, Two}, Two.Node,
-                      AttrRun().type("T", DT_INT32));
-  NodeId Gate = insertAssertion(*G, Key, Same,
-                                "'" + NameOf(S) + "' and '" + NameOf(Other) +
-                                    "' have different numbers of rows");
+  Endpoint Same =
+      add(Key + "/same", op::Equal, {One, Two}, OfAll ? One.Node : Two.Node,
+          AttrRun().type("T", DT_INT32));
+  NodeId Gate =
+      insertAssertion(*G, Key, Same,
+                      OfAll ? "'" + NameOf(S) + "' meets rows that " +
+                                  std::to_string(Replicas) +
+                                  " replicas divide: feed a multiple of " +
+                                  std::to_string(Replicas)
+                            : "'" + NameOf(S) + "' and '" + NameOf(Other) +
+                                  "' have different numbers of rows");
   Made[Key] = {Gate, 0};
   G->addControlInput(N, Gate);
+}
+
+/// Makes \p N, a CollectiveGather, wait for a check that source \p S has rows:
+/// the kernel crashes on a tensor without rows.
+void RepeatRows::checkAny(NodeId N, unsigned S) {
+  count(S);
+  const Source &Of = Sources[S];
+  std::string Key = (G->name(Of.Node) + "/any").str();
+  auto [It, New] = Made.try_emplace(Key);
+  if (New) {
+    unsigned Type = G->outputType(Of.Rest.Units);
+    Endpoint Any = add(Key + "/more", op::Greater,
+                       {Of.Rest.Units, number(int64_t(0), Type)},
+                       Of.Rest.Units.Node, AttrRun().type("T", Type));
+    std::string Why = "'" + G->name(Of.Rest.Of.Node).str() +
+                      "' has no rows, and a collective gathers no tensor "
+                      "without rows: feed at least one row";
+    NodeId Gate = insertAssertion(*G, Key, Any, Why);
+    It = Made.find(Key);
+    It->second = {Gate, 0};
+  }
+  G->addControlInput(N, It->second.Node);
 }
 
 /// Returns true if the ops that meet \p Need take the type of its value.
@@ -381,16 +421,28 @@ PassResult RepeatRows::run(Module &M, DiagnosticEngine &Diags) {
     if (!isPossible(Need))
       Obstacles.push_back({Need.Node, "has a type or a rank for which "
                                       "TensorFlow has no such op"});
-  if (!Obstacles.empty()) {
+  auto NeedsEven = [&](NodeId N, StringRef Why) {
     Diags
-        .remark("even-rows", originName(*G, Obstacles.front().Node),
+        .remark("even-rows", originName(*G, N),
                 formatv("fails in a step whose rows {0} replicas do not "
                         "divide: it {1}; feed rows that they divide",
-                        Replicas, Obstacles.front().Why)
+                        Replicas, Why)
                     .str())
         .shown();
+  };
+  if (!Obstacles.empty()) {
+    NeedsEven(Obstacles.front().Node, Obstacles.front().Why);
     return PassResult::Unchanged;
   }
+  // If a fact tells the number of rows, any other number fails anyway.
+  if (auto *It = find_if(Rows.needs(),
+                         [&](const RepeatedRows::Need &Need) {
+                           return Need.Other == RepeatedRows::AllShards &&
+                                  !Rows.hasNumber(Need.Source);
+                         });
+      It != Rows.needs().end())
+    NeedsEven(It->Node, "combines values of feeds that may have different "
+                        "numbers of rows");
   Sources = Rows.sources();
   for (const RepeatedRows::Need &Need : Rows.needs()) {
     switch (Need.Kind) {

@@ -86,12 +86,22 @@ RepeatedRows::RepeatedRows(const Graph &G, const ProgramFacts &Facts, bool Plan)
   refuse(Sources.front().Node, "is read by loops that have no fixpoint");
 }
 
-/// Returns true if \p Split splits rows whose number is not known.
+/// Returns true if \p Split splits rows whose number no definition tells. A
+/// fact may tell it, but the op that states the fact may not run.
 bool RepeatedRows::isOpen(NodeId Split) const {
-  auto Shape = Facts.Dims.shape({Split, 0});
+  auto Shape = Facts.Dims.shape(G.input(Split, 0));
   auto Axis = static_cast<size_t>(G.intAttr(Split, "axis").value_or(0));
   return !Shape || Axis >= Shape->size() ||
-         Facts.Dims.table().number((*Shape)[Axis]) == UnknownSize;
+         !Facts.Dims.origins().isFixed((*Shape)[Axis]);
+}
+
+bool RepeatedRows::hasNumber(unsigned S) const {
+  const Source &Of = Sources[S];
+  auto Shape = Facts.Dims.shape({Of.Node, 0});
+  return Of.Rest.Axis >= 0 && Shape &&
+         static_cast<size_t>(Of.Rest.Axis) < Shape->size() &&
+         Facts.Dims.table().number(
+             (*Shape)[static_cast<size_t>(Of.Rest.Axis)]) != UnknownSize;
 }
 
 /// Returns the rows that \p N, a split or a scaled number, counts in a written
@@ -144,11 +154,18 @@ void RepeatedRows::countRows(Source &S) {
     refuse(S.Node, "splits a number of rows that does not follow the batch");
     return;
   }
+  const SizeOrigins &Origins = Facts.Dims.origins();
   S.Rows = Rows->Rows;
-  S.Origin = Facts.Dims.origins().of((*Shape)[Axis]);
+  S.Times = Rows->C;
+  S.Origin = Origins.of((*Shape)[Axis]);
+  // Only a definition says that a group of rows belongs together.
+  int64_t Unit =
+      Origins.settled(S.Origin) == Origins.settled(SizeOrigins::originOf(*Rows))
+          ? Rows->C
+          : 1;
   if (Plan)
-    S.Rest.Unit = Rows->C;
-  else if (isOwn(S) && S.Rest.Unit != Rows->C)
+    S.Rest.Unit = Unit;
+  else if (isOwn(S) && S.Rest.Unit != Unit)
     refuse(S.Node, "counts other groups of rows than it has");
 }
 
@@ -260,7 +277,7 @@ std::optional<unsigned> RepeatedRows::sourceAt(Endpoint Rest) const {
 }
 
 unsigned RepeatedRows::sourceIn(State S) const {
-  return static_cast<unsigned>(countr_zero(S & ~Each)) - 1;
+  return static_cast<unsigned>(countr_zero(S & ~(Each | Even))) - 1;
 }
 
 std::optional<int64_t> RepeatedRows::rowsOf(NodeId Merge, unsigned S,
@@ -281,7 +298,8 @@ std::optional<int64_t> RepeatedRows::rowsOf(NodeId Merge, unsigned S,
       !Plan || (States[N] == only(S) && (OfJoined.empty() || !OfJoined[N]));
   if (!IsKnown || !(Facts.Dims.origins().of(Size) == Of.Origin))
     return std::nullopt;
-  return Rows->C;
+  int64_t Times = Rows->C * Of.Rest.Unit;
+  return Times % Of.Times == 0 ? std::optional(Times / Of.Times) : std::nullopt;
 }
 
 /// Returns the innermost loop in which the results of \p N are, or 0.
@@ -438,7 +456,7 @@ RepeatedRows::State RepeatedRows::split(NodeId N) {
     if (G.node(Of).Kind == Inserted::Definition)
       return 0;
     // The split fails unless N divides the rows.
-    return Each;
+    return Each | Even;
   }
   if (Plan)
     need(Need::Repeat, N, 0, only(It->second));
@@ -611,10 +629,14 @@ bool RepeatedRows::isNumberOfShards(Endpoint E, State S, unsigned Type) const {
 }
 
 /// Returns true if \p N waits for a check that sources in \p A and \p B have
-/// one n.
+/// one n. All shards differ in a set with Each: its n is N.
 bool RepeatedRows::waits(NodeId N, State A, State B) const {
   auto IsNumberOf = [&](Endpoint E, State S) {
-    return isNumberOfShards(E, S, DT_INT32);
+    if (!(S & Each))
+      return isNumberOfShards(E, S, DT_INT32);
+    return G.isOp(E.Node, op::Const) &&
+           G.attr(E.Node, "value") ==
+               encodeIntTensor(DT_INT32, {}, int64_t(Facts.Dims.replicas()));
   };
   return any_of(G.controlInputs(N), [&](Endpoint Gate) {
     return G.node(Gate.Node).Kind == Inserted::Gate &&
@@ -652,15 +674,21 @@ bool RepeatedRows::haveOneNumber(ArrayRef<State> Sets) const {
 bool RepeatedRows::meet(NodeId N, ArrayRef<State> Sets) {
   if (Roles[G.node(N).Op] == Branch)
     return false;
-  if (any_of(Sets, [](State S) { return S & (Each | Raw); }))
+  if (any_of(Sets,
+             [](State S) { return S & Raw || (S & Each && !(S & Even)); }))
     return false;
-  for (State S : Sets.drop_front()) {
+  // The first set has a source.
+  SmallVector<State, 4> All(Sets);
+  llvm::stable_sort(All,
+                    [](State A, State B) { return !(A & Each) && B & Each; });
+  for (State S : ArrayRef(All).drop_front()) {
     NodeId Place =
-        placeBefore(N, [&](NodeId Enter) { return waits(Enter, S, Sets[0]); });
+        placeBefore(N, [&](NodeId Enter) { return waits(Enter, S, All[0]); });
     if (Place == NoNode)
       return false;
-    Need Wait{Need::Equal, Place, -1, sourceIn(Sets[0]), sourceIn(S)};
-    if (!waits(Place, S, Sets[0]) && !is_contained(Needs, Wait))
+    Need Wait{Need::Equal, Place, -1, sourceIn(All[0]),
+              S & Each ? AllShards : sourceIn(S)};
+    if (!waits(Place, S, All[0]) && !is_contained(Needs, Wait))
       Needs.push_back(Wait);
   }
   return true;
@@ -739,7 +767,8 @@ RepeatedRows::State RepeatedRows::joinSets(NodeId N) {
     return All;
   State Result = All;
   if (Sets.size() > 1) {
-    if (AreTerms && (AreMeans || !haveOneNumber(Sets) || !meet(N, Sets))) {
+    if (AreTerms &&
+        (AreMeans || All & Each || !haveOneNumber(Sets) || !meet(N, Sets))) {
       for (unsigned I = 0; I < This.NumData; ++I) {
         Endpoint E = G.input(N, I);
         State S = States[E.Node];

@@ -49,6 +49,7 @@ public:
     RowRest Rest;
     Endpoint RestAt;            ///< The node `rest`, if the program has it.
     uint16_t Rows = 0;          ///< Sym::Rows of the split.
+    int64_t Times = 1;          ///< Sym::C of the split.
     SizeOrigins::Origin Origin; ///< That of the rows of the split.
   };
   /// A node that must know n.
@@ -62,16 +63,18 @@ public:
               ///< of n/N.
       Modulo, ///< Node, a product with the number of a replica, must take that
               ///< of its shard.
-      Equal,  ///< Node must wait for a check that two sources have one n.
+      Equal,  ///< Node must wait for a check that two sources have one n, or
+              ///< that the n of one source is N.
     };
     KindTy Kind;
     NodeId Node;
     int Index;          ///< Share: -1 for the output, which is a sum.
     unsigned Source;    ///< The index of the source.
-    unsigned Other = 0; ///< Equal: the index of the other source.
+    unsigned Other = 0; ///< Equal: the index of the other source, or AllShards.
     int Power = 1;      ///< Share: the power of n/N.
     bool operator==(const Need &O) const = default;
   };
+  static constexpr unsigned AllShards = ~0u;
   /// A node for which no n is right.
   struct Obstacle {
     NodeId Node;
@@ -92,6 +95,8 @@ public:
   std::optional<int64_t> rowsOf(NodeId Merge, unsigned S, int64_t Axis) const;
   /// Returns true if the rows of \p Split are those of a source.
   bool repeats(NodeId Split) const { return SourceOf.contains(Split); }
+  /// Returns true if a definition or a fact tells the rows of source \p S.
+  bool hasNumber(unsigned S) const;
   /// Returns the source whose rows have the rest \p Rest.
   std::optional<unsigned> sourceAt(Endpoint Rest) const;
   /// Returns true if \p N follows the n of source \p S.
@@ -108,6 +113,8 @@ private:
   /// the replicas is a mean.
   static constexpr State Each = 1;
   static constexpr State Raw = State(1) << 61; ///< Must be times n/N.
+  /// Rows of a split that fails unless N divides them. Always with Each.
+  static constexpr State Even = State(1) << 62;
   static constexpr unsigned MaxSources = 60;
   /// Returns the set of source \p S alone.
   static State only(unsigned S) { return State(2) << S; }

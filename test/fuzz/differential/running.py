@@ -48,6 +48,8 @@ MENDABLE = (
 NOT_DIVIDED = "Number of ways to split should evenly divide the split dimension"
 NOT_SHARED = "is the number of rows of all replicas: feed a multiple of"  # FedSizes.cpp
 NOT_EQUAL = "have different numbers of rows"  # RepeatRows.cpp: one of them has a row that one device would broadcast
+NOT_SHARDS = "replicas divide: feed a multiple of"  # RepeatRows.cpp: one of two feeds has a static batch
+NO_ROWS = "and a collective gathers no tensor without rows"  # RepeatRows.cpp
 NOT_CUT = "array split does not result in an equal division"  # numpy, of the rows of workers
 
 
@@ -55,7 +57,7 @@ def odd(built: Built) -> bool:
     """Returns true if the replicas do not divide the rows of a step."""
     if built.plan is not None and built.plan.head.get("odd", 0) % built.replicas:
         return True
-    return built.beside is not None and any(len(feeds[n]) % built.replicas for feeds in built.feeds for n in built.split)
+    return built.beside is not None and any(len(feeds[n]) % built.replicas for feeds in built.feeds for n in built.split if n in feeds)
 
 
 def graft_opt() -> str:
@@ -520,7 +522,9 @@ def judge_steps(built, reference, flags, folder, metas, remarks, warnings) -> Ve
     except (tf.errors.OpError, ValueError, KeyError, TypeError, AssertionError) as error:
         if isinstance(error, tf.errors.DeadlineExceededError):
             return Verdict("hang", first_line(error), warnings=warnings)
-        if odd(built) and any(text in str(error) for text in (NOT_DIVIDED, NOT_SHARED, NOT_EQUAL, NOT_CUT)):
+        if odd(built) and any(text in str(error) for text in (NOT_DIVIDED, NOT_SHARED, NOT_EQUAL, NOT_SHARDS, NOT_CUT)):
+            return Verdict("indivisible", first_line(error), warnings=warnings)
+        if NO_ROWS in str(error) and any(len(feeds[n]) == 0 for feeds in built.feeds for n in built.split if n in feeds):
             return Verdict("indivisible", first_line(error), warnings=warnings)
         if "size" in warnings:
             return Verdict("differs", "the warning 'size' says that it may not load", warnings=warnings)
