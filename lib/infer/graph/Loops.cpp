@@ -210,7 +210,7 @@ void LoopInfo::joinLists(const Graph &G, ArrayRef<NodeId> Order,
 
 bool LoopInfo::isStack(const Graph &G, NodeId Handle) const {
   return G.isOp(Handle, op::StackV2) ||
-         (G.isOp(Handle, op::EmptyTensorList) && hasOneMaker(Handle));
+         (G.isOp(Handle, op::EmptyTensorList) && !Shared.contains(Handle));
 }
 
 std::vector<NodeId> LoopInfo::nests() const {

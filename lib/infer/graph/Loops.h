@@ -103,10 +103,8 @@ public:
   }
   /// All tensor arrays and stacks, and the first list of each class, in order.
   llvm::ArrayRef<NodeId> handles() const { return Handles; }
-  /// Returns true if one node alone makes lists of the class of \p List.
-  bool hasOneMaker(NodeId List) const { return !Shared.contains(List); }
   /// Returns true if each element of \p Handle was pushed: it is a stack, or a
-  /// class of lists that begin empty.
+  /// class of lists that one op makes, which makes them empty.
   bool isStack(const Graph &G, NodeId Handle) const;
 
 private:

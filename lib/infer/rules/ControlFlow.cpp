@@ -26,8 +26,7 @@ namespace sizes {
 static void loopMerge(SizeContext &C) {
   C.setShape(1, {});
   // The shape of the elements of a list is that of its class.
-  if (C.isVariant(SizeContext::AnyAxis) ||
-      C.Loops->handleOf({C.N, 0}) != NoNode)
+  if (C.isVariant(SizeContext::AnyAxis) || C.handleMade() != NoNode)
     return;
   Dims First;
   for (unsigned I = 0; I < C.numData() && !First; ++I)
@@ -144,9 +143,7 @@ static LocalIndices markOfKept(const TypeContext &C,
 }
 
 static void switches(TypeContext &C) {
-  // A variant cannot be reduced.
-  ReplicationType X =
-      C.G.outputType(C.N, 0) == DT_VARIANT ? C.operand(0) : C.numeric(0);
+  ReplicationType X = C.numeric(0);
   ReplicationType Pred = C.plain(1);
   if (Pred.isReplicated())
     C.setAll(X, markOfKept(C, C.input(0)));
@@ -165,8 +162,7 @@ static void merges(TypeContext &C) {
   bool AllZero = true, Same = true, AnySharded = false, AllSharded = true;
   for (unsigned I = 0; I < C.numData(); ++I) {
     // A size stays symbolic.
-    ReplicationType X =
-        C.operand(I).Symbolic || IsBox ? C.operand(I) : C.numeric(I);
+    ReplicationType X = C.operand(I).Symbolic ? C.operand(I) : C.numeric(I);
     Types.push_back(X);
     if (X.isVarying()) {
       Result = C.varyingLike(X);

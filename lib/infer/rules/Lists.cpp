@@ -22,45 +22,27 @@ namespace sizes {
 
 using Sharing = SizeContext::Sharing;
 
-/// Returns the first list of the class of operand 0.
-static NodeId listOf(const SizeContext &C) {
-  return C.Loops ? C.Loops->handleOf(C.Inputs[0]) : NoNode;
-}
-
-/// Returns the first list of the class of output 0.
-static NodeId listMade(const SizeContext &C) {
-  return C.Loops ? C.Loops->handleOf({C.N, 0}) : NoNode;
-}
-
 /// Records that output 0, a new list or one with another element, has elements
 /// of shape \p List.
 static void setElement(SizeContext &C, ArrayRef<DimId> List, Sharing By) {
-  if (NodeId Of = listMade(C); Of != NoNode)
+  if (NodeId Of = C.handleMade(); Of != NoNode)
     C.setElement(Of, List, By);
 }
 
-/// Records that the node makes a list of \p Length elements.
-static void setLength(SizeContext &C, DimId Length) {
-  if (NodeId Of = listMade(C); Of != NoNode)
-    C.setLength(Of, Length);
-}
-
 /// Records that lists of the class of output 0 have different numbers of
-/// elements: no other length equals this slot. The class of a stack holds the
-/// pushed integers instead of a length.
+/// elements: no other length equals this slot.
 static void changeLength(SizeContext &C) {
-  if (NodeId Of = listMade(C); Of != NoNode && !C.Loops->isStack(C.G, Of))
-    C.setLength(Of, C.slot(0));
+  C.setLength(C.handleMade(), C.slot(0));
 }
 
 void zerosLike(SizeContext &C) {
-  NodeId Of = listOf(C);
+  NodeId Of = C.handle();
   if (Of == NoNode)
     return same(C);
   if (auto E = C.element(Of))
     setElement(C, *E, Sharing::None);
-  if (auto Length = C.Loops->isStack(C.G, Of) ? std::nullopt : C.length(Of))
-    setLength(C, *Length);
+  if (auto Length = C.length(Of))
+    C.setLength(C.handleMade(), *Length);
   else
     changeLength(C);
 }
@@ -101,7 +83,7 @@ static void emptyList(SizeContext &C) {
 static void reserveList(SizeContext &C) {
   declare(C, 0);
   if (Dims Number = C.val(1); Number && Number->size() == 1)
-    setLength(C, Number->front());
+    C.setLength(C.handleMade(), Number->front());
   else
     changeLength(C);
 }
@@ -110,7 +92,7 @@ static void listFromTensor(SizeContext &C) {
   declare(C, 1);
   if (Dims X = C.in(0); X && !X->empty()) {
     DimList Sizes(X->begin(), X->end());
-    setLength(C, Sizes.front());
+    C.setLength(C.handleMade(), Sizes.front());
     setElement(C, ArrayRef(Sizes).drop_front(), Sharing::None);
   } else {
     changeLength(C);
@@ -125,24 +107,19 @@ static void setItem(SizeContext &C) {
 }
 
 static void pushBack(SizeContext &C) {
-  NodeId Of = listOf(C);
+  NodeId Of = C.handle();
   if (Of == NoNode)
     return;
   changeLength(C);
   if (Dims X = C.in(1))
     setElement(C, *X, Sharing::Turns);
-  // Several ops may push different integers, so no integers are tracked.
-  auto Pushes = count_if(C.Loops->usersOf(Of), [&](NodeId User) {
-    return isPushOp(C.G.opName(User));
-  });
-  if (Pushes == 1 && C.Loops->isStack(C.G, Of))
-    C.hold(Of, 1);
+  C.push(Of);
 }
 
 /// Sets the shape of the element that the node reads as output \p Port. Operand
 /// \p Told lists its sizes.
 static void setItemShape(SizeContext &C, unsigned Port, unsigned Told) {
-  NodeId Of = listOf(C);
+  NodeId Of = C.handle();
   matchElement(C, Told, Of);
   if (auto E = C.element(Of))
     C.setShape(Port, *E);
@@ -153,50 +130,34 @@ static void getItem(SizeContext &C) { setItemShape(C, 0, 2); }
 static void popBack(SizeContext &C) {
   changeLength(C);
   setItemShape(C, 1, 1);
-  NodeId Of = listOf(C);
-  if (Dims V =
-          Of != NoNode && C.Loops->isStack(C.G, Of) ? C.held(Of) : std::nullopt)
-    C.setValue(1, *V);
-}
-
-/// Returns the number of elements of the list in operand 0.
-static std::optional<DimId> lengthOf(SizeContext &C) {
-  NodeId Of = listOf(C);
-  return Of == NoNode || C.Loops->isStack(C.G, Of) ? std::nullopt
-                                                   : C.length(Of);
+  setHeld(C, 1);
 }
 
 static void stackList(SizeContext &C) {
-  NodeId Of = listOf(C);
+  NodeId Of = C.handle();
   matchElement(C, 1, Of);
   auto E = C.element(Of);
   if (!E)
     return;
   int64_t Number = C.intAttr("num_elements").value_or(-1);
-  auto Length = lengthOf(C);
+  auto Length = C.length(Of);
   // A list that grows in a loop has as many elements on each replica.
-  DimList List{Number >= 0 ? C.number(0, Number)
-               : Length    ? *Length
-                           : C.slotFrom(1, {})};
-  List.append(E->begin(), E->end());
-  C.setShape(0, List);
+  setRows(C,
+          Number >= 0 ? C.number(0, Number)
+          : Length    ? *Length
+                      : C.slotFrom(1, {}),
+          *E);
 }
 
 static void gatherList(SizeContext &C) {
-  NodeId Of = listOf(C);
+  NodeId Of = C.handle();
   matchElement(C, 2, Of);
-  auto E = C.element(Of);
-  Dims Rows = C.in(1);
-  if (!E)
-    return;
-  DimList List{Rows && Rows->size() == 1 ? (*Rows)[0] : C.slot(0)};
-  List.append(E->begin(), E->end());
-  C.setShape(0, List);
+  gatherElements(C);
 }
 
 static void listLength(SizeContext &C) {
   C.setShape(0, {});
-  if (auto Length = lengthOf(C))
+  if (auto Length = C.length(C.handle()))
     C.setValue(0, *Length);
 }
 
@@ -206,18 +167,28 @@ namespace types {
 
 /// Returns the type of the elements of operand 0: the least type that all
 /// elements of the class have. In a loop, the list itself may not yet have the
-/// type of an element that the loop writes. Operand \p I, if it is not 0,
-/// is the index of one or several of them.
-static ReplicationType elementsAt(TypeContext &C, unsigned I = 0) {
+/// type of an element that the loop writes. Operand \p Told lists the sizes of
+/// an element, -1 for an unknown one. Operand \p I, if it is not 0, is the
+/// index of one or several of them.
+static ReplicationType elementsAt(TypeContext &C, unsigned Told,
+                                  unsigned I = 0) {
   ReplicationType List = C.operand(0);
   if (List.isVarying())
     return C.varyingLike(List);
-  if (ReplicationType Index = I == 0 ? ReplicationType() : C.plain(I);
-      !Index.isReplicated())
-    return Index.isVarying()
-               ? C.varyingLike(Index)
-               : C.varying("accesses different elements on each replica");
-  return C.element(C.handle()).value_or(List);
+  if (I != 0)
+    if (ReplicationType Index = indexOfElement(C, I); Index.isVarying())
+      return Index;
+  ReplicationType X = C.element(C.handle()).value_or(List);
+  auto Sizes = C.D.value(C.input(Told));
+  if (X.isSharded() && Sizes && static_cast<size_t>(X.Axis) < Sizes->size()) {
+    // Elements may have the rows of different feeds. The size is then unrelated
+    // to the rows of a replica.
+    DimId Rows = (*Sizes)[X.Axis];
+    if (C.D.table().isSame(Rows) && C.D.table().number(Rows) != -1)
+      return C.varying("declares a size of the whole batch for elements that "
+                       "hold the rows of a replica");
+  }
+  return X;
 }
 
 /// Returns the type of output \p Port, which has elements of type \p X.
@@ -250,12 +221,16 @@ static ReplicationType withElement(TypeContext &C, ReplicationType List,
 
 static void emptyList(TypeContext &C) { C.set(0, ReplicationType::nothing()); }
 
+/// Returns the type of the length in operand 1; Varying if replicas may make
+/// lists of different lengths.
+static ReplicationType lengthOf(TypeContext &C) {
+  return equalOnReplicas(C, 1,
+                         "makes a list of a length that differs per replica");
+}
+
 static void reserveList(TypeContext &C) {
-  ReplicationType Number = C.plain(1);
-  C.set(0, Number.isVarying()      ? C.varyingLike(Number)
-           : Number.isReplicated() ? ReplicationType::nothing()
-                                   : C.varying("makes a list of a length that "
-                                               "differs per replica"));
+  ReplicationType Length = lengthOf(C);
+  C.set(0, Length.isVarying() ? Length : ReplicationType::nothing());
 }
 
 static void listFromTensor(TypeContext &C) {
@@ -264,16 +239,13 @@ static void listFromTensor(TypeContext &C) {
     X = C.varying("splits the batch axis into the elements of a list");
   else if (X.isSharded())
     X.setAxis(X.Axis - 1);
-  C.hold(C.listMade(), X);
+  C.hold(C.handleMade(), X);
   C.set(0, X);
 }
 
 static void setItem(TypeContext &C) {
-  ReplicationType Index = C.plain(1), X = C.number(2);
-  if (!Index.isReplicated())
-    X = Index.isVarying()
-            ? C.varyingLike(Index)
-            : C.varying("writes different elements on each replica");
+  ReplicationType Index = indexOfElement(C, 1);
+  ReplicationType X = Index.isVarying() ? Index : C.number(2);
   C.hold(C.handle(), X);
   C.set(0, withElement(C, C.operand(0), X));
 }
@@ -285,34 +257,25 @@ static void pushBack(TypeContext &C) {
 
 static void popBack(TypeContext &C) {
   C.set(0, C.operand(0));
-  C.set(1, zerosIn(C, 1, elementsAt(C)));
+  C.set(1, zerosIn(C, 1, elementsAt(C, 1)));
 }
 
 /// Types a list of another length. New elements are zeros.
 static void resizeList(TypeContext &C) {
-  ReplicationType Length = C.plain(1);
-  C.set(0, Length.isReplicated() ? C.operand(0)
-           : Length.isVarying()  ? C.varyingLike(Length)
-                                 : C.varying("makes a list of a length that "
-                                              "differs per replica"));
+  ReplicationType Length = lengthOf(C);
+  C.set(0, Length.isVarying() ? Length : C.operand(0));
 }
 
 static void getItem(TypeContext &C) {
-  C.set(0, zerosIn(C, 0, elementsAt(C, 1)));
+  C.set(0, zerosIn(C, 0, elementsAt(C, 2, 1)));
 }
 
 static void stackList(TypeContext &C) {
-  ReplicationType X = elementsAt(C);
-  if (X.isSharded())
-    X.setAxis(X.Axis + 1);
-  C.set(0, zerosIn(C, 0, X));
+  C.set(0, zerosIn(C, 0, behindNewAxis(elementsAt(C, 1))));
 }
 
 static void gatherList(TypeContext &C) {
-  ReplicationType X = elementsAt(C, 1);
-  if (X.isSharded())
-    X.setAxis(X.Axis + 1);
-  C.set(0, zerosIn(C, 0, X));
+  C.set(0, zerosIn(C, 0, behindNewAxis(elementsAt(C, 2, 1))));
 }
 
 /// Types the number of elements of a list, which is equal on all replicas: an

@@ -21,11 +21,6 @@ namespace graft {
 
 namespace sizes {
 
-/// Returns the array or stack whose handle is the first operand of the node.
-static NodeId handle(SizeContext &C) {
-  return C.numData() > 0 ? C.Loops->handleOf(C.Inputs[0]) : NoNode;
-}
-
 static void setElement(SizeContext &C, NodeId Of, ArrayRef<DimId> List) {
   // The TensorArrayV3 of an array also declares the gradient array.
   NodeId Made = Of, Next = Of;
@@ -44,11 +39,10 @@ static void setElement(SizeContext &C, NodeId Of, ArrayRef<DimId> List) {
 
 /// Returns the sizes of the element that the node reads.
 static std::optional<DimList> element(SizeContext &C) {
-  return C.element(handle(C));
+  return C.element(C.handle());
 }
 
-/// Sets the shape of output 0: size \p First, followed by sizes \p Rest.
-static void setRows(SizeContext &C, DimId First, llvm::ArrayRef<DimId> Rest) {
+void setRows(SizeContext &C, DimId First, llvm::ArrayRef<DimId> Rest) {
   DimList List{First};
   List.append(Rest.begin(), Rest.end());
   C.setShape(0, List);
@@ -65,7 +59,7 @@ static void makeArray(SizeContext &C) {
 
 static void gradArray(SizeContext &C) {
   C.setShape(1, {});
-  NodeId Of = handle(C), Mine = C.Loops->handleOf({C.N, 0});
+  NodeId Of = C.handle(), Mine = C.handleMade();
   if (Of == NoNode || Mine == NoNode)
     return;
   C.holdLike(Mine, Of);
@@ -75,38 +69,31 @@ static void gradArray(SizeContext &C) {
 
 static void push(SizeContext &C) {
   C.passShape(0, C.inRun(1));
-  NodeId Of = handle(C);
+  NodeId Of = C.handle();
   if (Of == NoNode)
     return;
   if (Dims X = C.in(1))
     setElement(C, Of, *X);
-  // Several pushes may push different integers, so no integers are tracked.
-  auto Pushes = count_if(C.Loops->usersOf(Of), [&](NodeId User) {
-    return C.G.isOp(User, op::StackPushV2);
-  });
-  if (Pushes == 1)
-    C.hold(Of, 1);
-  else
-    C.hold(Of, DimRun());
+  C.push(Of);
   if (Dims V = C.val(1))
     C.setValue(0, *V);
 }
 
-static void setHeld(SizeContext &C) {
-  if (NodeId Of = handle(C); Of != NoNode)
+void setHeld(SizeContext &C, unsigned Port) {
+  if (NodeId Of = C.handle(); Of != NoNode)
     if (Dims V = C.held(Of))
-      C.setValue(0, *V);
+      C.setValue(Port, *V);
 }
 
 static void pop(SizeContext &C) {
   if (auto E = element(C))
     C.setShape(0, *E);
-  setHeld(C);
+  setHeld(C, 0);
 }
 
 static void arraySize(SizeContext &C) {
   C.setShape(0, {});
-  setHeld(C);
+  setHeld(C, 0);
   // A loop writes one element per iteration. The types show later if replicas
   // may run different numbers of iterations.
   if (!C.Known.value({C.N, 0}) && !C.Loops->givesInside(C.N))
@@ -120,12 +107,12 @@ static void arrayRead(SizeContext &C) {
 
 static void arrayWrite(SizeContext &C) {
   C.setShape(0, {});
-  NodeId Of = handle(C);
+  NodeId Of = C.handle();
   if (Dims X = C.in(2); X && Of != NoNode)
     setElement(C, Of, *X);
 }
 
-static void arrayGather(SizeContext &C) {
+void gatherElements(SizeContext &C) {
   auto E = element(C);
   Dims Rows = C.in(1);
   if (E)
@@ -134,7 +121,7 @@ static void arrayGather(SizeContext &C) {
 
 static void arrayScatter(SizeContext &C) {
   C.setShape(0, {});
-  NodeId Of = handle(C);
+  NodeId Of = C.handle();
   if (Dims X = C.in(2); X && !X->empty() && Of != NoNode) {
     if (Dims Rows = C.in(1); Rows && Rows->size() == 1)
       C.same((*Rows)[0], (*X)[0]);
@@ -144,7 +131,7 @@ static void arrayScatter(SizeContext &C) {
 
 static void arraySplit(SizeContext &C) {
   C.setShape(0, {});
-  NodeId Of = handle(C);
+  NodeId Of = C.handle();
   if (Dims X = C.in(1); X && !X->empty() && Of != NoNode) {
     DimList List{C.slot(0)};
     List.append(X->begin() + 1, X->end());
@@ -170,12 +157,8 @@ ReplicationType flowOf(const TypeContext &C) {
 /// Returns the type of the element index in operand \p I; Varying if replicas
 /// may access different elements.
 ReplicationType placeOf(TypeContext &C, unsigned I) {
-  ReplicationType Index = C.plain(I), Flow = flowOf(C);
-  if (Flow.isVarying() || Index.isVarying())
-    return C.varyingLike(Flow.isVarying() ? Flow : Index);
-  return Index.isReplicated()
-             ? Index
-             : C.varying("accesses different elements on each replica");
+  ReplicationType Flow = flowOf(C);
+  return Flow.isVarying() ? C.varyingLike(Flow) : types::indexOfElement(C, I);
 }
 
 ReplicationType elementOf(TypeContext &C) {
@@ -201,6 +184,23 @@ void spread(TypeContext &C, ReplicationType X, ReplicationType Index,
 } // namespace
 
 namespace types {
+
+ReplicationType equalOnReplicas(TypeContext &C, unsigned I, const Twine &Why) {
+  ReplicationType X = C.plain(I);
+  if (X.isReplicated())
+    return X;
+  return X.isVarying() ? C.varyingLike(X) : C.varying(Why);
+}
+
+ReplicationType indexOfElement(TypeContext &C, unsigned I) {
+  return equalOnReplicas(C, I, "accesses different elements on each replica");
+}
+
+ReplicationType behindNewAxis(ReplicationType X) {
+  if (X.isSharded())
+    X.setAxis(X.Axis + 1);
+  return X;
+}
 
 bool isElementReady(const TypeContext &C) {
   return C.handle() == NoNode || C.element(C.handle());
@@ -235,10 +235,8 @@ static void arrayWrite(TypeContext &C) {
 }
 
 static void arrayGather(TypeContext &C) {
-  ReplicationType Index = placeOf(C, 1), X = elementOf(C);
-  if (X.isSharded())
-    X.setAxis(X.Axis + 1);
-  C.set(0, Index.isVarying() ? Index : X);
+  ReplicationType Index = placeOf(C, 1);
+  C.set(0, Index.isVarying() ? Index : behindNewAxis(elementOf(C)));
 }
 
 static void arrayScatter(TypeContext &C) {
@@ -314,7 +312,7 @@ ArrayRef<OpRule> families::loops() {
       entry(op::TensorArrayWriteV3, LocalHandle,
             {.Sizes = sizes::arrayWrite, .Type = types::arrayWrite}),
       entry(op::TensorArrayGatherV3, LocalHandle,
-            {.Sizes = sizes::arrayGather,
+            {.Sizes = sizes::gatherElements,
              .Type = types::arrayGather,
              .IsReady = types::isElementReady}),
       entry(op::TensorArrayScatterV3, LocalHandle,

@@ -115,6 +115,16 @@ void unsortedSegment(SizeContext &C);
 /// Infers the shapes of an element of a queue or an iterator.
 void source(SizeContext &C);
 
+// Elements of arrays, stacks and lists (Loops.cpp).
+
+/// Sets the shape of output 0: size \p First, followed by sizes \p Rest.
+void setRows(SizeContext &C, DimId First, llvm::ArrayRef<DimId> Rest);
+/// Sets the shape of output 0, the elements of operand 0 with the indices in
+/// operand 1.
+void gatherElements(SizeContext &C);
+/// Sets the value of output \p Port to the integers that operand 0 holds.
+void setHeld(SizeContext &C, unsigned Port);
+
 /// Returns the axis of the channels in a tensor of rank \p Rank.
 size_t channelAxis(const SizeContext &C, size_t Rank);
 
@@ -146,6 +156,16 @@ namespace types {
 /// For OpRule::IsReady: returns true if the elements of the array, the stack or
 /// the list in operand 0 have a type.
 bool isElementReady(const TypeContext &C);
+
+/// Returns the type of operand \p I, such as a length. Returns Varying, by
+/// reason \p Why, if it may differ per replica.
+ReplicationType equalOnReplicas(TypeContext &C, unsigned I,
+                                const llvm::Twine &Why);
+/// Returns the type of operand \p I, the index of an element of an array or a
+/// list, or of several; Varying if replicas may access different elements.
+ReplicationType indexOfElement(TypeContext &C, unsigned I);
+/// Returns the type of tensors of type \p X stacked along a new axis 0.
+ReplicationType behindNewAxis(ReplicationType X);
 
 /// Returns true if node \p Sum reduces the unknown axes along which an operand
 /// was broadcast (BroadcastGradientArgs), and axis 0 is not one of these.

@@ -790,6 +790,18 @@ void SizeContext::same(DimId X, DimId Y) {
     conflict(X, Y);
 }
 
+bool SizeContext::areEqualByDefinition(DimId X, DimId Y) const {
+  const SizeOrigins &O = A.Origins;
+  return O.root(X) == O.root(Y) ||
+         (!O.isOpen(X) && !O.isOpen(Y) && O.of(X) == O.of(Y) &&
+          Table.sym(X) == Table.sym(Y));
+}
+
+void SizeContext::alias(DimId X, DimId Y) {
+  if (Table.unify(X, Y))
+    MeetingsOf = NoNode;
+}
+
 void SizeContext::sameByNumber(DimId X, DimId Y, ArrayRef<DimId> Of) {
   SizeOrigins &O = A.Origins;
   Reasons Because = reasonsOf(Of);
@@ -984,20 +996,30 @@ void SizeContext::hold(NodeId Handle, DimRun Run) {
     Due[User] = true;
 }
 
+void SizeContext::push(NodeId Handle) {
+  // Several ops may push different integers, so no integers are tracked.
+  auto Pushes = count_if(Loops->usersOf(Handle),
+                         [&](NodeId User) { return isPushOp(G.opName(User)); });
+  if (Pushes == 1 && Loops->isStack(G, Handle))
+    hold(Handle, 1);
+}
+
 void SizeContext::setLength(NodeId List, DimId Length) {
-  if (isVariant(List, Elements))
+  if (List == NoNode || isVariant(List, Elements) || Loops->isStack(G, List))
     return;
-  Dims Mine = held(List);
-  if (!Mine)
-    hold(List, store(Length));
-  else if (Table.find(Mine->front()) != Table.find(Length))
+  auto [Mine, IsFirst] = ListLengths.try_emplace(List, Length);
+  if (IsFirst)
+    for (NodeId User : Loops->usersOf(List))
+      Due[User] = true;
+  else if (Table.find(Mine->second) != Table.find(Length))
     Mixed.insert({List, Elements});
 }
 
 std::optional<DimId> SizeContext::length(NodeId List) const {
-  Dims Mine =
-      List == NoNode || isVariant(List, Elements) ? std::nullopt : held(List);
-  return Mine ? std::optional(Mine->front()) : std::nullopt;
+  auto Mine = ListLengths.find(List);
+  return Mine == ListLengths.end() || isVariant(List, Elements)
+             ? std::nullopt
+             : std::optional(Mine->second);
 }
 
 void SizeContext::sayRows(int64_t Batch, DimId Rows) {

@@ -105,6 +105,12 @@ public:
 
   /// States that \p X and \p Y are equal. Reports a conflict if they differ.
   void same(DimId X, DimId Y);
+  /// Returns true if \p X and \p Y have one definition or one number by
+  /// definition, so that they are equal without any fact.
+  bool areEqualByDefinition(DimId X, DimId Y) const;
+  /// Joins \p X and \p Y, which the table knows to be equal. The node does not
+  /// state that they are.
+  void alias(DimId X, DimId Y);
   /// Like same(), for an equality that follows from the numbers of the sizes
   /// \p Of. If facts imply such a number, the equality is derived from the
   /// facts.
@@ -272,9 +278,16 @@ public:
   /// declares it, or if the sizes have the same definition. For any other axis,
   /// each reader gets a fresh size variable.
   void setElement(NodeId Handle, llvm::ArrayRef<DimId> List, Sharing By);
+  /// Returns the array, the stack or the first list of the class of lists
+  /// (LoopInfo::handleOf) of operand 0, or NoNode.
+  NodeId handle() const {
+    return Loops && numData() > 0 ? Loops->handleOf(Inputs[0]) : NoNode;
+  }
+  /// Like handle(), but for output 0.
+  NodeId handleMade() const { return Loops ? Loops->handleOf({N, 0}) : NoNode; }
   /// Returns the shape of an element that the node reads from \p Handle.
   std::optional<DimList> element(NodeId Handle);
-  /// Returns the size of an array, or the integers that are pushed onto a
+  /// Returns the size of an array, or the integers that one op pushes onto a
   /// stack.
   Dims held(NodeId Handle) const { return A.list(HeldValues.lookup(Handle)); }
   /// Sets the integers that held() returns for \p Handle: the elements of
@@ -286,7 +299,10 @@ public:
     hold(Handle, HeldValues.lookup(Of));
   }
   void hold(NodeId Handle, DimRun Run);
-  /// States that a list of the class of \p List begins with \p Length elements.
+  /// Records that operand 1 is pushed onto \p Handle.
+  void push(NodeId Handle);
+  /// States that a list of the class of \p List has \p Length elements. The
+  /// number of elements of a stack is not tracked.
   void setLength(NodeId List, DimId Length);
   /// Returns the number of elements of all lists of the class of \p List.
   std::optional<DimId> length(NodeId List) const;
@@ -338,6 +354,8 @@ protected:
   const VariantDims *Variant = nullptr;
   /// The result of held(), by array or stack.
   llvm::DenseMap<NodeId, DimRun> HeldValues;
+  /// The first length of setLength(), by class of lists.
+  llvm::DenseMap<NodeId, DimId> ListLengths;
 
   /// By sum of two parts (join): the parts, at most one of which is a number.
   llvm::DenseMap<DimId, std::pair<DimId, DimId>> Joined;

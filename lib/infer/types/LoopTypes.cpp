@@ -110,9 +110,8 @@ void TypeInference::mergeLoop() {
     Endpoint E = input(I);
     if (!Defined[E.Node])
       continue;
-    // A counter that starts from a size is typed as a number, not as a size. A
-    // list may hold sizes.
-    ReplicationType X = G.outputType(E) == DT_VARIANT ? operand(I) : number(I);
+    // A counter that starts from a size is typed as a number, not as a size.
+    ReplicationType X = number(I);
     if (!Result) {
       Result = X;
       continue;
@@ -132,7 +131,7 @@ NodeId TypeContext::handle() const {
   return Loops && numData() > 0 ? Loops->handleOf(input(0)) : NoNode;
 }
 
-NodeId TypeContext::listMade() const {
+NodeId TypeContext::handleMade() const {
   return Loops ? Loops->handleOf(out()) : NoNode;
 }
 

@@ -82,7 +82,7 @@ ReplicationType TypeContext::ofWhole(Endpoint E, ReplicationType Type) const {
 
 ReplicationType TypeContext::number(unsigned I) {
   ReplicationType Type = operand(I);
-  if (!Type.Symbolic)
+  if (!Type.Symbolic || G.outputType(input(I)) == DT_VARIANT)
     return Type;
   ReplicationType Number = Types.number(input(I));
   if (Number.isVarying())
@@ -93,7 +93,10 @@ ReplicationType TypeContext::number(unsigned I) {
 ReplicationType TypeContext::numeric(unsigned I) {
   ReplicationType Type = number(I);
   // Arithmetic is linear in a Partial sum, but not in a Partial minimum.
-  return Type.isPartial() && Type.Op != Combine::Sum ? reduced(I) : Type;
+  return Type.isPartial() && Type.Op != Combine::Sum &&
+                 G.outputType(input(I)) != DT_VARIANT
+             ? reduced(I)
+             : Type;
 }
 
 ReplicationType TypeContext::reduced(unsigned I) {

@@ -67,7 +67,9 @@ public:
   ReplicationType operand(unsigned I) const {
     return I == 0 && Supposed ? *Supposed : given(I);
   }
-  /// Like operand(), but types local sizes as numbers to compute with.
+  /// Like operand(), but types local sizes as numbers to compute with. A
+  /// variant has no number: its type is that of its elements, here and in
+  /// numeric().
   ReplicationType number(unsigned I);
   /// Like number(), but asks for a reduction of a Partial other than a sum.
   ReplicationType numeric(unsigned I);
@@ -194,10 +196,11 @@ public:
   /// Returns true if \p Node has a type. Otherwise it waits for the type of a
   /// loop variable or array.
   bool isDefined(NodeId Node) const { return Defined[Node]; }
-  /// Returns the tensor array or stack of the handle in operand 0, or NoNode.
+  /// Returns the array, the stack or the first list of the class of lists
+  /// (LoopInfo::handleOf) of operand 0, or NoNode.
   NodeId handle() const;
-  /// Returns the first list of the class of the list in output 0, or NoNode.
-  NodeId listMade() const;
+  /// Like handle(), but for output 0.
+  NodeId handleMade() const;
   /// Returns the TensorArrayV3 that made the array, or for a gradient array the
   /// TensorArrayV3 of the original array.
   NodeId maker() const;
