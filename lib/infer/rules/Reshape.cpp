@@ -177,6 +177,37 @@ static void matchEnds(SizeContext &C, DimList &X, DimList &Y) {
         C.assignNumber(Left->front(), Elements->C);
 }
 
+/// Returns true if the sizes of \p X without \p OfX and those of \p Y without
+/// \p OfY have the same product by definition. A reshape of X to Y then states
+/// that OfX and OfY are equal:
+///
+///     [rows(x), 4] → [rows(y), 4]    states rows(x) = rows(y)
+///     [rows(x), 4] → [rows(y), n]    does not
+static bool haveSameRest(const SizeContext &C, ArrayRef<DimId> X, DimId OfX,
+                         ArrayRef<DimId> Y, DimId OfY) {
+  int64_t Numbers[2] = {1, 1};
+  DimList Others[2];
+  for (unsigned Side : {0, 1}) {
+    bool Left = false;
+    for (DimId D : Side == 0 ? X : Y) {
+      if (!Left && D == (Side == 0 ? OfX : OfY)) {
+        Left = true;
+        continue;
+      }
+      int64_t Number =
+          C.isFixed(D) && !C.Table.hasSym(D) ? C.Table.number(D) : UnknownSize;
+      if (Number == UnknownSize)
+        Others[Side].push_back(D);
+      else if (MulOverflow(Numbers[Side], Number, Numbers[Side]))
+        return false;
+    }
+  }
+  return Numbers[0] == Numbers[1] && Others[0].size() == Others[1].size() &&
+         all_of(zip(Others[0], Others[1]), [&](auto Pair) {
+           return C.areEqualByDefinition(std::get<0>(Pair), std::get<1>(Pair));
+         });
+}
+
 /// Finds the runs of axes of \p AllX and \p AllY with equal products, and
 /// relates their sizes. Example: [2, 3, b] and [6, b] have the runs 2, 3 → 6
 /// and b → b. Row-major order makes the runs unique, except for axes of size 1.
@@ -241,8 +272,12 @@ static void matchGroups(SizeContext &C, ArrayRef<DimId> AllX,
         DimList Sizes(X);
         append_range(Sizes, Y);
         C.sameByNumber(Left[0], Right[0], Sizes);
-      } else {
+      } else if (SX->isNumber()) {
+        C.sameByNumber(Left[0], Right[0], {Left[0], Right[0]});
+      } else if (haveSameRest(C, AllX, Left[0], AllY, Right[0])) {
         C.same(Left[0], Right[0]);
+      } else {
+        C.alias(Left[0], Right[0]);
       }
     } else {
       // The batch axis may be any of the old sizes if there is one new size.
