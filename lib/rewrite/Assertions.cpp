@@ -16,6 +16,7 @@ namespace graft {
 NodeId insertAssertion(Graph &G, StringRef Name, Endpoint Condition,
                        StringRef Message) {
   AttrRun OfText, OfAssert;
+  Copies Count = G.node(Condition.Node).Count;
   OfText.type("dtype", DT_STRING).raw("value", encodeStringTensor(Message));
   OfAssert.raw("T", encodeTypeListAttr(StringRef("\7", 1))); // DT_STRING
   NodeId Text =
@@ -23,9 +24,9 @@ NodeId insertAssertion(Graph &G, StringRef Name, Endpoint Condition,
                    OfText, Inserted::Check, Copies::Once);
   NodeId Assert = G.insertNode((Name + "/assert").str(), op::Assert,
                                {Condition, Endpoint{Text, 0}}, Text, OfAssert,
-                               Inserted::Check, Copies::Once);
+                               Inserted::Check, Count);
   return G.insertNode(Name.str(), op::NoOp, Endpoint{Assert, ControlPort},
-                      Assert, {}, Inserted::Gate, Copies::Once);
+                      Assert, {}, Inserted::Gate, Count);
 }
 
 } // namespace graft

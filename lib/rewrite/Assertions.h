@@ -11,9 +11,10 @@
 
 namespace graft {
 
-/// Adds an assertion of \p Condition, an unreplicated scalar, that fails with
-/// \p Message. Returns its gate, which has the name \p Name: nodes that the
-/// assertion guards wait for it.
+/// Adds an assertion of \p Condition, a scalar, that fails with \p Message.
+/// Each replica checks a per-replica condition. Returns the gate of the
+/// assertion, which has the name \p Name: nodes that the assertion guards wait
+/// for it.
 NodeId insertAssertion(Graph &G, llvm::StringRef Name, Endpoint Condition,
                        llvm::StringRef Message);
 

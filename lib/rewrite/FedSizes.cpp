@@ -11,6 +11,7 @@
 #include "lib/ops/OpRule.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
+#include "lib/rewrite/Assertions.h"
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
@@ -120,32 +121,25 @@ void FedSizes::check(ArrayRef<NodeId> Shares, unsigned Replicas) {
                           Inputs.empty() ? Copies::Once : Copies::PerReplica);
       return Endpoint{Last, 0};
     };
-    auto Constant = [&](StringRef Suffix, unsigned Of, StringRef Value) {
+    auto Constant = [&](StringRef Suffix, StringRef Value) {
       AttrRun Attrs;
-      Attrs.type("dtype", Of).raw("value", Value);
+      Attrs.type("dtype", Type).raw("value", Value);
       return Insert(Suffix, op::Const, {}, Attrs);
     };
-    AttrRun OfNumbers, OfMessage;
+    AttrRun OfNumbers;
     OfNumbers.type("T", Type);
-    OfMessage.raw("T", encodeTypeListAttr(StringRef("\7", 1))); // DT_STRING
-    Endpoint Number = Constant("/replicas", Type,
-                               encodeIntTensor(Type, {}, int64_t(Replicas)));
-    Endpoint Zero =
-        Constant("/none", Type, encodeIntTensor(Type, {}, int64_t(0)));
-    Endpoint Message = Constant(
-        "/message", DT_STRING,
-        encodeStringTensor(("'" + G.name(Feed) +
-                            "' is the number of rows of all replicas: feed a "
-                            "multiple of " +
-                            Twine(Replicas))
-                               .str()));
+    Endpoint Number =
+        Constant("/replicas", encodeIntTensor(Type, {}, int64_t(Replicas)));
+    Endpoint Zero = Constant("/none", encodeIntTensor(Type, {}, int64_t(0)));
     Endpoint Rest =
         Insert("/rest", op::FloorMod, {{Feed, 0}, Number}, OfNumbers);
     Endpoint Fits = Insert("/fits", op::Equal, {Rest, Zero}, OfNumbers);
-    Insert("/assert", op::Assert, {Fits, Message}, OfMessage);
-    NodeId Gate =
-        G.insertNode(Prefix + "/gate", op::NoOp, Endpoint{Last, ControlPort},
-                     Last, {}, Inserted::Gate, Copies::PerReplica);
+    NodeId Gate = insertAssertion(
+        G, Prefix + "/gate", Fits,
+        ("'" + G.name(Feed) +
+         "' is the number of rows of all replicas: feed a multiple of " +
+         Twine(Replicas))
+            .str());
     G.addControlInput(Share, Gate);
   }
 }

@@ -19,8 +19,8 @@
 // is broadcast after all, or 13, in a run that only generates samples. So
 // readers of a share wait for an assertion, whose message explains the error:
 //
-//     n/share/assert = Assert*(Equal(FloorMod(n, N), 0), message)
-//     n/share/gate   = NoOp*(^n/share/assert)
+//     n/share/gate/assert = Assert*(Equal(FloorMod(n, N), 0), message)
+//     n/share/gate   = NoOp*(^n/share/gate/assert)
 //     n/share        = _Scale*(n, ^n/share/gate) power=-1
 //
 // A batch size that is computed from constants also gets a share, such as the
