@@ -9,7 +9,7 @@
 //     r = ReadVariableOp(w)           w/proxy = VarHandleOp*()
 //     y = MatMul*(x/split, r)         w/proxy/Read = ReadVariableOp*(w/proxy)
 //     step = ResourceApply..(w, g) →  y = MatMul*(x/split, w/proxy/Read)
-//                                     step/update = ResourceApply..(w, g)
+//                                     step/update = ResourceApply..(w, g, ^r)
 //                                     step/value = ReadVariableOp(w,
 //                                         ^step/update) @D
 //                                     step/refresh = AssignVariableOp*(w/proxy,
@@ -20,8 +20,10 @@
 // restore, an assignment by the user. The name of the op, and control edges
 // from it, then mean the op and its refresh. For a reference, `step` is an
 // Identity of the op's output. A refresh waits for the reads of the proxy that
-// precede the update in the input. Lookups read rows of the proxy, on the
-// device of the replica.
+// precede the update in the input. So does the update for the read that the
+// replicas no longer need: a moving average, or a fetch, still has the value
+// from before the update. Lookups read rows of the proxy, on the device of the
+// replica.
 //
 // An unreplicated Identity of a read, as in `read_value()`, is a read as well.
 // Reads that wait for another node, such as a read after a write, still read
@@ -265,6 +267,7 @@ void ProxyVariables::build(const Candidate &C) {
   NodeId Proxy =
       insert(Name, op::VarHandleOp, {}, C.Var, Attrs, Copies::PerReplica);
   NodeId Read = NoNode;
+  SmallVector<NodeId, 4> Before;
   for (NodeId V : C.Values)
     for (Use U : G->uses(V)) {
       if (!G->isData(U) || !G->isPerReplica(U.User))
@@ -273,17 +276,25 @@ void ProxyVariables::build(const Candidate &C) {
         Read = insert(Name + "/Read", op::ReadVariableOp, Endpoint{Proxy, 0},
                       Proxy, AttrRun().type("dtype", Type), Copies::PerReplica);
       G->setInput(U.User, U.Index, {Read, 0});
+      NodeId Of = V;
+      while (!is_contained(C.Reads, Of))
+        Of = G->input(Of, 0).Node;
+      if (!is_contained(Before, Of))
+        Before.push_back(Of);
     }
   for (NodeId N : C.Lookups) {
     G->setInput(N, 0, {Proxy, 0});
     G->node(N).Flags &= ~NF_FixedDevice;
     G->setDevice(N, "");
   }
-  for (NodeId Update : C.Updates)
-    refresh(C, Proxy, Read, Update,
-            Read != NoNode &&
-                (Vars->update(*G, Update).Kind != UpdateKind::Assign ||
-                 readsBefore(C, Read, Update)));
+  for (NodeId Update : C.Updates) {
+    bool ReadBefore = Read != NoNode &&
+                      (Vars->update(*G, Update).Kind != UpdateKind::Assign ||
+                       readsBefore(C, Read, Update));
+    refresh(C, Proxy, Read, Update, ReadBefore);
+    for (NodeId V : ReadBefore ? ArrayRef(Before) : ArrayRef<NodeId>())
+      G->addControlInput(Update, V);
+  }
 }
 
 PassResult ProxyVariables::run(Module &M, DiagnosticEngine &Diags) {

@@ -305,7 +305,10 @@ void Checker::compareNode(NodeId I, NodeId P) {
     NodeId Source = InputOf[E.Node];
     if (NodeId U = Proxies ? Proxies->updateOf(E.Node) : NoNode; U != NoNode)
       Source = InputOf[U];
-    Same &= Next < Was.size() && Was[Next].Node == Source;
+    bool IsWas = Next < Was.size() && Was[Next].Node == Source;
+    if (!IsWas && Proxies && Proxies->isReadOf(E.Node, P))
+      continue;
+    Same &= IsWas;
     ++Next;
   }
   if (!Same || Next != Was.size())

@@ -8,7 +8,8 @@
 //     and all nodes that waited for the op wait for the refresh;
 //   - if one run makes two changes, other than assignments, the refreshes have
 //     the order of the changes;
-//   - a value that the input reads before a change is read before the refresh;
+//   - a value that the input reads before a change is read before the refresh,
+//     or before the change if it is still read from the variable;
 //   - a value that the input reads after a change is read from the variable.
 //
 // Assignments need no order: in the input, too, any of several may be last.
@@ -117,6 +118,38 @@ bool ProxyCheck::areSameRead(Endpoint A, Endpoint B) const {
   return It != ByVar.end() && In.inputs(A.Node)[0].Port == 0 &&
          (Op == op::ReadVariableOp || Op == op::Identity) &&
          In.attr(A.Node, "dtype") == In.attr(B.Node, "dtype");
+}
+
+bool ProxyCheck::isReadOf(NodeId Read, NodeId Update) const {
+  if (G.node(Read).NumInputs != 1 || InputOf[Read] == NoNode ||
+      !(G.isOp(Read, op::ReadVariableOp) || G.isOp(Read, op::Identity)))
+    return false;
+  Endpoint Var = G.input(Read, 0);
+  return InputOf[Var.Node] != NoNode && ByVar.contains(InputOf[Var.Node]) &&
+         any_of(G.dataInputs(Update), [&](Endpoint E) {
+           return through(G, E, op::Switch, op::RefSwitch) == Var;
+         });
+}
+
+/// Checks that the reads of the variable of \p P that precede \p Update in the
+/// input precede it in the program.
+void ProxyCheck::checkOrder(const Proxy &P, NodeId Update) const {
+  SmallVector<NodeId, 2> Reads;
+  G.forEachUse(P.Var, [&](Use U) {
+    if (isReadOf(U.User, Update) &&
+        !is_contained(G.controlInputs(Update), Endpoint{U.User, ControlPort}))
+      Reads.push_back(U.User);
+  });
+  if (Reads.empty())
+    return;
+  DenseSet<NodeId> Before, BeforeInInput;
+  walkInputs(G, {Update}, Along::All, Before);
+  walkInputs(In, {InputOf[Update]}, Along::All, BeforeInInput);
+  for (NodeId R : Reads)
+    if (BeforeInInput.contains(InputOf[R]) && !Before.contains(R))
+      C.error(Update, "updates '" + G.name(P.Var) +
+                          "' but does not wait for '" + G.name(R) +
+                          "', which reads it before in the input");
 }
 
 /// Returns true if all runs of the input read \p Var before \p Update.
@@ -302,6 +335,8 @@ void ProxyCheck::check(const ProgramFacts &Facts) const {
           "a run may update '" + G.name(P.Var) +
               "' twice in one order and refresh its proxies in another order");
     checkReads(Facts, P, RefreshOf);
+    for (NodeId Update : make_first_range(RefreshOf))
+      checkOrder(P, Update);
   }
   checkLookups(Facts);
 }

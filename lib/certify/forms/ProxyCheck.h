@@ -42,6 +42,11 @@ public:
   /// operand in the program, and \p B in the input. \p B may pass through
   /// Identities without control inputs.
   bool areSameRead(Endpoint A, Endpoint B) const;
+  /// Returns true if \p Read reads a variable that has a proxy, and \p Update
+  /// writes it. An update may wait for such a read although the input has no
+  /// such edge: the replicas' reads, which order the two in the input, read the
+  /// proxy.
+  bool isReadOf(NodeId Read, NodeId Update) const;
   /// Returns true if \p N, of kind proxy, is a part of a proxy.
   bool isPart(NodeId N) const { return Parts.contains(N); }
 
@@ -64,6 +69,7 @@ private:
                   const llvm::DenseMap<NodeId, NodeId> &RefreshOf) const;
   void checkLookups(const ProgramFacts &Facts) const;
   bool readsBefore(NodeId Var, NodeId Update) const;
+  void checkOrder(const Proxy &P, NodeId Update) const;
 
   Comparison &C;
   const InputGraph &In;
