@@ -359,8 +359,9 @@ constexpr OpRule Join = {.Sizes = sizes::concat,
 ArrayRef<OpRule> families::concat() {
   static const OpRule Rules[] = {
       entry(op::Pack, Join, {.Sizes = sizes::pack, .Values = values::pack}),
-      entry(op::ConcatV2, Join, {.Values = values::concat}),
-      entry(op::Concat, Join),
+      entry(op::ConcatV2, Join,
+            {.Values = values::concat, .Is = ComparesSizes}),
+      entry(op::Concat, Join, {.Is = ComparesSizes}),
   };
   return Rules;
 }

@@ -254,6 +254,32 @@ static int64_t placeIn(int64_t Number, int64_t Size) {
   return std::min(Number, Size);
 }
 
+/// Returns the size of a slice of \p Whole, a concatenation of two tensors, if
+/// it is one of them: the slice begins at \p Begin, or at 0, and ends at \p
+/// End, or at the end.
+///
+///     both = Concat(x, y)     both[:rows of x]     both[rows of x:]
+static std::optional<DimId> partOf(SizeContext &C, DimId Whole,
+                                   std::optional<DimId> Begin,
+                                   std::optional<DimId> End) {
+  auto Parts = C.Known.partsOf(Whole);
+  if (!Parts || Begin.has_value() == End.has_value())
+    return std::nullopt;
+  auto [First, Rest] = *Parts;
+  DimId At = Begin ? *Begin : *End;
+  auto S = C.Table.sym(At);
+  int64_t Number = C.Table.number(At);
+  bool Same = C.Table.find(At) == C.Table.find(First) ||
+              (S && C.Table.hasSym(At) && S == C.Table.sym(First));
+  // Both numbers hold in the single-device step.
+  if (!Same && Number > 0 && C.isFixed(At) && C.isFixed(First) &&
+      Number == C.Table.number(First)) {
+    C.sameByNumber(At, First, {At, First});
+    Same = true;
+  }
+  return Same ? std::optional(Begin ? Rest : First) : std::nullopt;
+}
+
 /// Infers the shape of a strided slice. For a StridedSliceGrad, this is the
 /// shape of the incoming gradient.
 static void stridedSlice(SizeContext &C) {
@@ -315,6 +341,15 @@ static void stridedSlice(SizeContext &C) {
     bool Turned = (S->BeginMask & S->EndMask) >> I & 1 && S->Stride[I] == -1;
     if ((FromStart && ToEnd && S->Stride[I] == 1) || Turned) {
       List.push_back(Old);
+      continue;
+    }
+    if (auto Part = S->Stride[I] == 1
+                        ? partOf(C, Old,
+                                 FromStart ? std::nullopt
+                                           : std::optional((*C.val(1))[I]),
+                                 ToEnd ? std::nullopt : std::optional(End))
+                        : std::nullopt) {
+      List.push_back(*Part);
       continue;
     }
     int64_t From = S->BeginMask >> I & 1 ? 0 : S->Begin[I];
@@ -444,6 +479,72 @@ bool isAxisOf(const TypeContext &C, unsigned I, int In, int Out) {
   return At != In && Out == In - (In > At);
 }
 
+/// Returns true if element \p Axis of the operands of a strided slice is of
+/// axis
+/// \p Axis of \p Whole, the tensor that is sliced, along which the stride is 1,
+/// and if the other axes are sliced alike on all replicas.
+bool slicesAxes(const TypeContext &C, int Axis, Endpoint Whole) {
+  auto Mask = [&](const char *Key) { return C.intAttr(Key).value_or(0); };
+  int64_t Before = (int64_t(2) << Axis) - 1;
+  auto Begin = C.D.value(C.input(1)), End = C.D.value(C.input(2));
+  if (Axis > 31 || (Mask("new_axis_mask") | Mask("ellipsis_mask")) & Before ||
+      stridedAxis(C, Axis, Whole) < 0 || !Begin || !End)
+    return false;
+  for (size_t I = 0; I < Begin->size(); ++I)
+    if (int(I) != Axis &&
+        (!C.D.table().isSame((*Begin)[I]) || !C.D.table().isSame((*End)[I])))
+      return false;
+  return true;
+}
+
+/// Infers the type of a StridedSliceGrad of \p Dy, rows of a replica: the
+/// gradient of a slice of concatenated rows that is one of their two parts. The
+/// other part of the result is zeros:
+///
+///     both = Concat(x, y)     dboth = [dx | zeros like y]
+///
+/// The type is Varying for any other slice.
+ReplicationType gradOfPart(TypeContext &C, ReplicationType Dy) {
+  auto None = ReplicationType::varying(C.N);
+  auto Out = C.D.shape(C.out()), In = C.shape(4);
+  auto Begin = C.D.value(C.input(1));
+  for (unsigned I : {0, 1, 2})
+    if (!C.isSize(I))
+      return None;
+  if (!Out || !In || !Begin || !C.operand(3).isTrue() || Dy.Axis >= In->size())
+    return None;
+  const DimTable &Table = C.D.table();
+  DimId Own = (*In)[Dy.Axis];
+  for (unsigned Axis = 0; Axis < Out->size() && Axis < Begin->size(); ++Axis) {
+    auto Parts = C.D.partsOf((*Out)[Axis]);
+    if (!Parts || stridedAxis(C, int(Axis), C.out()) != Dy.Axis ||
+        !slicesAxes(C, int(Axis), C.out()))
+      continue;
+    bool FromStart =
+        C.intAttr("begin_mask").value_or(0) >> Axis & 1 ||
+        (Table.number((*Begin)[Axis]) == 0 && !Table.hasSym((*Begin)[Axis]));
+    bool Behind = Table.isEqual((*Begin)[Axis], Parts->first);
+    if (!Table.isEqual(Own, FromStart ? Parts->first : Parts->second) ||
+        (!FromStart && !Behind))
+      return None;
+    TypeAnalysis::OrderedParts Rows;
+    for (DimId Part : {Parts->first, Parts->second}) {
+      auto S = Table.sym(Part);
+      bool IsOwn = FromStart == (Rows.empty());
+      if (!S || !S->isLocal())
+        return None;
+      Rows.push_back({IsOwn && Dy.Order != ReplicationType::AnyOrder
+                          ? Dy.Order
+                          : uint32_t(ReplicationType::InOrder),
+                      0, *S});
+    }
+    Dy.setAxis(static_cast<int>(Axis));
+    Dy.Order = C.orderOf(Rows);
+    return Dy;
+  }
+  return None;
+}
+
 /// Infers the type of a Split or Slice of operand \p I, which has type \p X and
 /// concatenated rows. The type is Varying unless each result is exactly one of
 /// the concatenated parts.
@@ -468,7 +569,7 @@ ReplicationType ownPart(const TypeContext &C, unsigned I, ReplicationType X) {
     Own.Order = Parts[0].Order;
     return Own;
   }
-  if (!C.isOp(op::Slice))
+  if (!C.isOp(op::Slice) && !C.isOp(op::StridedSlice))
     return None;
   auto Begin = C.D.value(C.input(1));
   if (!Begin || X.Axis >= Begin->size() || !C.isSize(1) || !C.isSize(2))
@@ -477,12 +578,19 @@ ReplicationType ownPart(const TypeContext &C, unsigned I, ReplicationType X) {
     if (A != X.Axis && !C.D.table().isSame((*Begin)[A]))
       return None;
   auto From = C.D.table().sym((*Begin)[X.Axis]);
+  if (C.isOp(op::StridedSlice)) {
+    if (!slicesAxes(C, X.Axis, C.input(0)) || !C.operand(3).isTrue())
+      return None;
+    if (C.intAttr("begin_mask").value_or(0) >> X.Axis & 1)
+      From = Sym{0, 0, 0};
+    Own.setAxis(stridedAxis(C, X.Axis, C.input(0)));
+  }
   Sym At;
   At.C = 0;
   for (const auto &P : Parts) {
     bool Starts =
         From && (At.C == 0 ? From->isNumber() && From->C == 0 : *From == At);
-    if (Starts && C.sizeOf(C.out(), X.Axis) == P.Rows) {
+    if (Starts && C.sizeOf(C.out(), Own.Axis) == P.Rows) {
       Own.Order = P.Order;
       return Own;
     }
@@ -525,6 +633,9 @@ ReplicationType partType(TypeContext &C) {
   if (X.isJoined())
     if (ReplicationType Own = ownPart(C, I, X); !Own.isVarying())
       return Own;
+  if (OfGrad && X.isSharded())
+    if (ReplicationType Whole = gradOfPart(C, X); !Whole.isVarying())
+      return Whole;
   if (X.isSharded() && X.Zero)
     if (ReplicationType Own = partOfZeros(C, I, X); !Own.isVarying())
       return Own;

@@ -358,6 +358,11 @@ void DimAnalysis::extend() {
 
 void DimAnalysis::finish() {
   Dims.flatten();
+  // A class of sizes may have another root now.
+  for (auto &[Whole, Its] :
+       SmallVector<std::pair<DimId, std::pair<DimId, DimId>>>(Parts.begin(),
+                                                              Parts.end()))
+    Parts.try_emplace(Dims.find(Whole), Its);
   std::vector<uint32_t> Before = countInPool(
       [&](DimId D) { return Dims.hasSym(D) || Dims.followsRows(D); });
   if (Before.back() != 0)

@@ -339,6 +339,13 @@ public:
     return !shapeRun(E).Symbolic && !valueRun(E).Symbolic;
   }
 
+  /// Returns the sizes of the two tensors whose concatenation has the size \p
+  /// Whole, in their order, if there are two.
+  std::optional<std::pair<DimId, DimId>> partsOf(DimId Whole) const {
+    auto It = Parts.find(Dims.find(Whole));
+    return It == Parts.end() ? std::nullopt : std::optional(It->second);
+  }
+
   /// A node that requires the sizes A and B to be equal, although they differ.
   struct Conflict {
     NodeId Node;
@@ -415,6 +422,8 @@ private:
   std::vector<DimRun> Values; ///< By output.
   std::vector<DimId> Pool;
   std::vector<bool> ZeroConsts; ///< By node.
+  /// The result of partsOf().
+  llvm::DenseMap<DimId, std::pair<DimId, DimId>> Parts;
   std::vector<Conflict> Conflicts;
   std::vector<NodeId> Shared;
   std::vector<NodeId> FedRows;

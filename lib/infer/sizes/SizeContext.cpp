@@ -837,10 +837,10 @@ void SizeContext::sameRows(ArrayRef<DimId> X, ArrayRef<DimId> Y, size_t Count) {
 }
 
 std::optional<DimId> SizeContext::sizeAfter(DimId Whole, DimId First) const {
-  auto It = Joined.find(Table.find(Whole));
-  if (It == Joined.end())
+  auto Parts = A.partsOf(Whole);
+  if (!Parts)
     return std::nullopt;
-  auto [Begin, Rest] = It->second;
+  auto [Begin, Rest] = *Parts;
   bool Same = Table.find(Begin) == Table.find(First) ||
               (Table.hasSym(Begin) && Table.hasSym(First) &&
                Table.sym(Begin) == Table.sym(First));

@@ -234,7 +234,7 @@ public:
   void countRows(DimId Rows, Endpoint By);
   /// Records that \p Whole is the sum of \p First and \p Rest, in this order.
   void join(DimId Whole, DimId First, DimId Rest) {
-    Joined[Table.find(Whole)] = {First, Rest};
+    A.Parts[Table.find(Whole)] = {First, Rest};
   }
   /// Returns the size of \p Whole without its first part \p First, if join()
   /// recorded this part.
@@ -358,7 +358,6 @@ protected:
   llvm::DenseMap<NodeId, DimId> ListLengths;
 
   /// By sum of two parts (join): the parts, at most one of which is a number.
-  llvm::DenseMap<DimId, std::pair<DimId, DimId>> Joined;
   /// By unknown size: the sizes whose product it is.
   llvm::DenseMap<DimId, DimList> Factors;
   llvm::DenseMap<DimId, DimId> OrOne; ///< See isOrOne.
