@@ -73,6 +73,7 @@ private:
   void number(NodeId N, unsigned S);
   void check(NodeId N, unsigned S, unsigned Other);
   void checkAny(NodeId N, unsigned S);
+  bool checkGathers();
   Endpoint keptRows(NodeId N, unsigned S, int64_t Axis,
                     std::optional<int64_t> Times);
   bool isPossible(const RepeatedRows::Need &Need) const;
@@ -387,6 +388,29 @@ void RepeatRows::checkAny(NodeId N, unsigned S) {
   G->addControlInput(N, It->second.Node);
 }
 
+/// Adds checkAny() to each CollectiveGather of rows that a source counts.
+bool RepeatRows::checkGathers() {
+  bool Any = false;
+  for (NodeId N : Facts->Order) {
+    auto Shape = G->isOp(N, op::CollectiveGather)
+                     ? Facts->Dims.shape(G->input(N, 0))
+                     : std::nullopt;
+    auto Rows = Shape && !Shape->empty()
+                    ? Facts->Dims.table().sym(Shape->front())
+                    : std::nullopt;
+    if (!Rows || Rows->B == 0 || Rows->Ragged != 0)
+      continue;
+    auto It = find_if(Sources, [&](const Source &S) {
+      return S.Rest.Axis >= 0 && S.Rows == Rows->Rows;
+    });
+    if (It == Sources.end())
+      continue;
+    checkAny(N, static_cast<unsigned>(It - Sources.begin()));
+    Any = true;
+  }
+  return Any;
+}
+
 /// Returns true if the ops that meet \p Need take the type of its value.
 bool RepeatRows::isPossible(const RepeatedRows::Need &Need) const {
   Endpoint Of =
@@ -430,9 +454,10 @@ PassResult RepeatRows::run(Module &M, DiagnosticEngine &Diags) {
                     .str())
         .shown();
   };
+  Sources = Rows.sources();
   if (!Obstacles.empty()) {
     NeedsEven(Obstacles.front().Node, Obstacles.front().Why);
-    return PassResult::Unchanged;
+    return checkGathers() ? PassResult::Changed : PassResult::Unchanged;
   }
   // If a fact tells the number of rows, any other number fails anyway.
   if (auto *It = find_if(Rows.needs(),
@@ -443,7 +468,6 @@ PassResult RepeatRows::run(Module &M, DiagnosticEngine &Diags) {
       It != Rows.needs().end())
     NeedsEven(It->Node, "combines values of feeds that may have different "
                         "numbers of rows");
-  Sources = Rows.sources();
   for (const RepeatedRows::Need &Need : Rows.needs()) {
     switch (Need.Kind) {
     case RepeatedRows::Need::Repeat:
