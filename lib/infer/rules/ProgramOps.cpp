@@ -105,11 +105,11 @@ static void fromReplicas(SizeContext &C) {
 }
 
 /// Relates \p Old, a size of the single-device step, to \p New, the share of
-/// one replica. If Old is unknown or only a number, marks New as a size that
-/// follows the rows of a replica. If New is known to be such a size, Old
-/// becomes N times New.
+/// one replica. If Old is unknown, marks New as a size that follows the rows of
+/// a replica. If New is known to be such a size, Old becomes N times New.
 static void share(SizeContext &C, DimId Old, DimId New) {
-  if (!C.Table.hasSym(Old) && !C.Table.followsRows(Old) &&
+  if (!C.Table.hasSym(Old) && C.Table.number(Old) == UnknownSize &&
+      !C.Table.followsRows(Old) &&
       (C.options().Unpatched || C.Table.isSame(Old)))
     C.Table.markRows(New);
   auto Own = C.Table.hasSym(New) ? C.Table.sym(New) : std::nullopt;

@@ -479,10 +479,9 @@ bool isAxisOf(const TypeContext &C, unsigned I, int In, int Out) {
   return At != In && Out == In - (In > At);
 }
 
-/// Returns true if element \p Axis of the operands of a strided slice is of
-/// axis
-/// \p Axis of \p Whole, the tensor that is sliced, along which the stride is 1,
-/// and if the other axes are sliced alike on all replicas.
+/// Returns true if the operands of a strided slice tell with their element \p
+/// Axis how axis \p Axis of \p Whole is sliced, with stride 1, and if all
+/// replicas slice the other axes alike.
 bool slicesAxes(const TypeContext &C, int Axis, Endpoint Whole) {
   auto Mask = [&](const char *Key) { return C.intAttr(Key).value_or(0); };
   int64_t Before = (int64_t(2) << Axis) - 1;

@@ -798,7 +798,9 @@ bool SizeContext::areEqualByDefinition(DimId X, DimId Y) const {
 }
 
 void SizeContext::alias(DimId X, DimId Y) {
-  if (Table.unify(X, Y))
+  if (defines(X) || defines(Y))
+    same(X, Y);
+  else if (Table.unify(X, Y))
     MeetingsOf = NoNode;
 }
 

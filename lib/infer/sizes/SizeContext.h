@@ -109,7 +109,7 @@ public:
   /// definition, so that they are equal without any fact.
   bool areEqualByDefinition(DimId X, DimId Y) const;
   /// Joins \p X and \p Y, which the table knows to be equal. The node does not
-  /// state that they are.
+  /// state that they are, unless it defines one of them.
   void alias(DimId X, DimId Y);
   /// Like same(), for an equality that follows from the numbers of the sizes
   /// \p Of. If facts imply such a number, the equality is derived from the
