@@ -56,6 +56,7 @@ private:
                Inserted Kind = Inserted::Check, Copies Count = Copies::Once);
   Endpoint constant(const Twine &Name, unsigned Type, StringRef Value);
   Endpoint number(int64_t Value, unsigned Type = DT_INT32);
+  Endpoint allShards(unsigned Type);
   Endpoint numbers(int64_t Value, int64_t Count);
   Endpoint lookup(const Twine &Name, unsigned S, unsigned Type,
                   const Twine &TableName, StringRef Table);
@@ -118,6 +119,12 @@ Endpoint RepeatRows::numbers(int64_t Value, int64_t Count) {
                   DT_INT32, encodeIntTensor(DT_INT32, Count, Values));
 }
 
+/// Returns N, the number of shards if the replicas divide the rows.
+Endpoint RepeatRows::allShards(unsigned Type) {
+  return constant(Type == DT_INT32 ? "replicas" : "replicas/int64", Type,
+                  encodeIntTensor(Type, {}, int64_t(Replicas)));
+}
+
 /// Makes \p E input 1 of \p N.
 void RepeatRows::addOperand(NodeId N, Endpoint E) {
   SmallVector<Endpoint, 4> Inputs(G->inputs(N));
@@ -166,10 +173,8 @@ void RepeatRows::count(unsigned S) {
     Rows = add(Name + "/groups", op::FloorDiv,
                {Rows, number(Of.Rest.Unit, Type)}, Rows.Node, T);
   Of.Rest.Units = Rows;
-  Endpoint Modulus =
-      constant(Type == DT_INT32 ? "replicas" : "replicas/int64", Type,
-               encodeIntTensor(Type, {}, int64_t(Replicas)));
-  Of.RestAt = add(Name + "/rest", op::FloorMod, {Rows, Modulus}, Rows.Node, T);
+  Of.RestAt =
+      add(Name + "/rest", op::FloorMod, {Rows, allShards(Type)}, Rows.Node, T);
 }
 
 Endpoint RepeatRows::lookup(const Twine &Name, unsigned S, unsigned Type,
@@ -343,11 +348,7 @@ void RepeatRows::check(NodeId N, unsigned S, unsigned Other) {
   if (!New)
     return G->addControlInput(N, It->second.Node);
   Endpoint One = factor(S, DT_INT32, 1, 0),
-           Two =
-               OfAll
-                   ? constant("replicas", DT_INT32,
-                              encodeIntTensor(DT_INT32, {}, int64_t(Replicas)))
-                   : factor(Other, DT_INT32, 1, 0);
+           Two = OfAll ? allShards(DT_INT32) : factor(Other, DT_INT32, 1, 0);
   auto NameOf = [&](unsigned Of) {
     return G->name(Sources[Of].Rest.Of.Node).str();
   };

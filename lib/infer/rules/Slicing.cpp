@@ -267,10 +267,8 @@ static std::optional<DimId> partOf(SizeContext &C, DimId Whole,
     return std::nullopt;
   auto [First, Rest] = *Parts;
   DimId At = Begin ? *Begin : *End;
-  auto S = C.Table.sym(At);
   int64_t Number = C.Table.number(At);
-  bool Same = C.Table.find(At) == C.Table.find(First) ||
-              (S && C.Table.hasSym(At) && S == C.Table.sym(First));
+  bool Same = C.sizeAfter(Whole, At).has_value();
   // Both numbers hold in the single-device step.
   if (!Same && Number > 0 && C.isFixed(At) && C.isFixed(First) &&
       Number == C.Table.number(First)) {

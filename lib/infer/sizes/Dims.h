@@ -422,7 +422,7 @@ private:
   std::vector<DimRun> Values; ///< By output.
   std::vector<DimId> Pool;
   std::vector<bool> ZeroConsts; ///< By node.
-  /// The result of partsOf().
+  /// The result of partsOf(). At most one of the two parts is a number.
   llvm::DenseMap<DimId, std::pair<DimId, DimId>> Parts;
   std::vector<Conflict> Conflicts;
   std::vector<NodeId> Shared;

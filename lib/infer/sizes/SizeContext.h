@@ -357,7 +357,6 @@ protected:
   /// The first length of setLength(), by class of lists.
   llvm::DenseMap<NodeId, DimId> ListLengths;
 
-  /// By sum of two parts (join): the parts, at most one of which is a number.
   /// By unknown size: the sizes whose product it is.
   llvm::DenseMap<DimId, DimList> Factors;
   llvm::DenseMap<DimId, DimId> OrOne; ///< See isOrOne.
