@@ -162,7 +162,7 @@ Pipeline buildPipeline(const StrategyOptions &O, bool OnGpus) {
   if (!IsTpu && !Workers && !O.BetweenGraphs && !O.EvenBatches)
     P.add(createRepeatRowsPass());
   if (O.BetweenGraphs && !O.Async)
-    P.add(createCheckRowsPass());
+    P.add(createWeighRowsPass());
   if (!Workers)
     P.add(createRefreshCopiesPass());
   if (O.CheckCopies)

@@ -298,37 +298,102 @@ def test_no_worker_runs_ahead():
         both.check(harness.reference(spec).variables[1], "after the step")
 
 
-@pytest.mark.parametrize("strategy", ["ps", "all-reduce"])
-def test_different_rows(strategy):
-    """A step, or a fetched loss, of workers with different numbers of rows fails, changes nothing, and the next step is right."""
-    spec = Spec("mlp_adam", "resource")
-    paths, _ = rewrite(harness.export(spec), 2, 1, strategy=strategy)
-    first, second = models.batches(spec.model, spec.dtype)[:2]
+# The rows of each worker, in three steps of one session.
+UNEVEN = {2: [(3, 5), (4, 4), (1, 6)], 3: [(1, 2, 5), (2, 2, 2), (7, 1, 1)]}
+
+
+def uneven(batch, counts):
+    """Returns the rows of all workers, and the feeds of each. The batch is repeated if it has fewer rows."""
+    ends = np.cumsum((0, *counts))
+    rows = [np.concatenate([part] * -(-ends[-1] // len(part)))[: ends[-1]] for part in batch]
+    return rows, lambda i: {f"{n}:0": v[ends[i] : ends[i + 1]] for n, v in zip("xy", rows)}
+
+
+# Models whose steps need equally many rows, and the reasons. The model `tiled_support` itself needs 8 rows.
+DENIED = {
+    "gan": "two feeds that need not have equally many rows",
+    "fed_behind": "splits a tensor that one worker computes",
+    "fed_rows": "feeds the batch size",
+    "fields": "two feeds that need not have equally many rows",
+    "gram": "every worker needs the number of all rows",
+    "hardest": "every worker needs the number of all rows",
+    "losses_module": "every worker needs the number of all rows",
+    "masked_words": "every worker needs the number of all rows",
+    "warm_up": "splits a tensor that one worker computes",
+}
+
+
+@pytest.mark.parametrize("name,workers", [h for h in HABITS if h[0] not in (*DENIED, "tiled_support")])
+def test_uneven_workers(name, workers):
+    """Workers feed different numbers of rows, and other ones in each step: the step is that of the single device."""
+    model = models_habits.HABITS[name]
+    data = models_habits.batches(model.data, len(model.steps))
+    counts = list(itertools.islice(itertools.cycle(UNEVEN[workers]), len(model.steps)))
+    fed = [uneven(batch, each) for batch, each in zip(data, counts)]
+    path = compare.export(Spec(name), model.build)
+    want = compare.run(path, [rows for rows, _ in fed], model.steps, model.fetches, model.after)
+    fetches = [f"--fetch={f.split(':')[0]}" for f in (*model.fetches, *model.after)]
+    strategy = ["ps", "all-reduce", "parallax"][len(name) % 3]
+    paths, _ = rewrite(path, workers, 1, "--verify-output", *model.flags, *fetches, strategy=strategy)
+    with Cluster(paths, 1) as all_of_them:
+        all_of_them.one(0, "init")
+        for i, ((_, feeds), step) in enumerate(zip(fed, model.steps), start=1):
+            for fetched, _ in all_of_them.run([[*model.fetches], step], feeds):
+                for name, ours, theirs in zip(model.fetches, fetched, want[i][0]):
+                    harness.assert_close(ours, theirs, f"{name} of step {i}")
+            later = all_of_them.run([*model.after], feeds)
+            for after in later:
+                for name, ours, theirs in zip(model.after, after, want[i][2]):
+                    harness.assert_close(ours, theirs, f"{name} after step {i}")
+            all_of_them.check(want[i][1], f"after step {i}", copies=model is not models_habits.HABITS["metrics"])
+
+
+@pytest.mark.parametrize("name,strategy", list(zip(DENIED, itertools.cycle(["ps", "all-reduce"]))))
+def test_denied_rows(name, strategy):
+    """Such a step fails if the numbers of rows differ, changes nothing, and the next step is right."""
+    model, workers = models_habits.HABITS[name], 2
+    path = compare.export(Spec(name), model.build)
+    paths, _ = rewrite(path, workers, 1, *model.flags, strategy=strategy)
+    first, second = models_habits.batches(model.data, 2)
+    want = compare.run(path, [first, second], model.steps[:2], model.fetches, model.after)
     with Cluster(paths, 1) as both:
-        # The step fails on the chief. The other worker waits for a message of the step.
+        # The step fails on one worker. The other waits for a message of the step.
         options = tf1.RunOptions(timeout_in_ms=3000)
 
         def run(i, fetches, feeds):
-            """A worker whose step did not end may first rejoin the step that the chief has given up."""
+            """A worker whose step did not end may first rejoin the step that the other has given up."""
             while True:
                 try:
                     return both.sessions[i].run(fetches, feeds, options=options)
-                except tf.errors.InvalidArgumentError as error:
+                except tf.errors.OpError as error:
                     if "run this step again" not in str(error):
                         raise
 
         both.one(0, "init")
-        for fetches in ("train_op", "loss:0", ["loss:0", "train_op"]):
-            uneven = [{n: v[i:] for n, v in both.rows(first)(i).items()} for i in range(2)]
-            calls = [both.pool.submit(run, i, fetches, uneven[i]) for i in range(2)]
-            errors = [call.exception(timeout=60) for call in calls]
-            assert all(isinstance(error, tf.errors.OpError) for error in errors), errors
+        calls = [both.pool.submit(run, i, model.steps[0], uneven(first, (3, 5))[1](i)) for i in range(workers)]
+        errors = [call.exception(timeout=60) for call in calls]
+        assert all(isinstance(error, tf.errors.OpError) for error in errors), errors
+        if "number of all rows" in DENIED[name]:
             assert "workers feed different numbers of rows" in str(errors[0]), errors[0]
-        reference = harness.reference(spec).variables
-        both.check(reference[0], "after steps that failed")
-        for number, batch in enumerate((first, second), 1):
-            list(both.pool.map(lambda i, batch=batch: run(i, "train_op", both.rows(batch)(i)), range(2)))
-            both.check(reference[number], f"step {number}")
+        both.check(want[0][1], "after a step that failed")
+        for number, (batch, step) in enumerate(zip((first, second), model.steps), 1):
+            list(both.pool.map(lambda i, batch=batch, step=step: run(i, step, both.rows(batch)(i)), range(workers)))
+            both.check(want[number][1], f"step {number}")
+
+
+def test_no_rows():
+    """A step in which a worker has no rows fails with the reason, and changes nothing."""
+    spec = Spec("mlp_adam", "resource")
+    paths, _ = rewrite(harness.export(spec), 2, 1)
+    batch = models.batches(spec.model, spec.dtype)[0]
+    with Cluster(paths, 1) as both:
+        both.one(0, "init")
+        before = both.one(0, both.variables)
+        options = tf1.RunOptions(timeout_in_ms=3000)
+        calls = [both.pool.submit(both.sessions[i].run, "train_op", uneven(batch, (8, 0))[1](i), options) for i in range(2)]
+        errors = [call.exception(timeout=60) for call in calls]
+        assert "a worker feeds no rows to" in str(errors[0]), errors
+        harness.assert_all_close(both.one(0, both.variables), before, "after a step that failed")
 
 
 def test_rows_of_a_table():

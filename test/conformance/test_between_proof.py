@@ -112,7 +112,7 @@ def mutants(node):
     if node.op == "Const" and scope == "between" and len(node.attr["value"].tensor.tensor_content) in (4, 8):
         yield "constant of the exchange", count
     # A step that does not wait for the check of rows is the same step.
-    if node.input and node.input[-1].startswith("^") and "/check_rows/" not in node.input[-1] and (
+    if node.input and node.input[-1].startswith("^") and "_rows/" not in node.input[-1] and (
         node.name.endswith("all_given") or node.op in UPDATES or (scope == "between" and node.op != "NoOp")
     ):
         yield "token or wait missing", wait

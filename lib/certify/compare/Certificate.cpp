@@ -12,6 +12,7 @@
 #include "lib/certify/compare/RunsApart.h"
 #include "lib/certify/compare/SizeFactCheck.h"
 #include "lib/certify/forms/InsertedForm.h"
+#include "lib/certify/forms/WeightCheck.h"
 #include "lib/graph/AttrWire.h"
 #include "lib/graph/FileWalk.h"
 #include "lib/graph/Verifier.h"
@@ -519,6 +520,7 @@ bool Checker::run() {
   checkNodes(*this, Facts);
   checkRunsApart(*this, Facts);
   checkRepeats(*this, Facts);
+  checkWeights(*this, Facts);
   return Errors == 0;
 }
 

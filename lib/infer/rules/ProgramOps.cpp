@@ -157,13 +157,35 @@ static void accumulated(SizeContext &C) {
 
 namespace values {
 
+/// Tracks numbers of rows that are added up over replicas. Returns false if the
+/// operand holds other values.
+static bool addUp(SizeContext &C) {
+  Dims X = C.val(0);
+  auto IsRows = [&](DimId D) {
+    auto S = C.Table.hasSym(D) ? C.Table.sym(D) : std::nullopt;
+    return S && S->B == 1 && S->R == 0 && S->Ragged == 0;
+  };
+  if (!X || !all_of(*X, IsRows))
+    return false;
+  DimList List(X->begin(), X->end());
+  for (unsigned I = 0; I < List.size(); ++I) {
+    DimId New = C.slot(I);
+    sizes::assignTimes(C, New, List[I], *C.Table.sym(List[I]), 1);
+    C.assignNumber(New, C.Table.number(List[I]));
+    List[I] = New;
+  }
+  C.setValue(0, List);
+  return true;
+}
+
 /// Tracks a value that is combined over replicas. The result is not a local
 /// size, but may be a size of the single-device step.
 static void fromReplicas(SizeContext &C) {
   auto Combine = C.stringAttr(CombineAttr);
   if (Combine == StringRef(combine::Pick))
     same(C);
-  else if (Combine != StringRef(combine::Concat))
+  else if (Combine != StringRef(combine::Concat) &&
+           !(Combine == StringRef(combine::Sum) && addUp(C)))
     shared(C);
 }
 

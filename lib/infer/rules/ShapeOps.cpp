@@ -52,9 +52,10 @@ static void rank(SizeContext &C) {
 
 /// Unifies sizes that the step asserts to be equal (tf.debugging.assert_equal,
 /// as in losses of sparse labels). If the sizes differ, the step fails. An
-/// Assert without users is ignored, because TensorFlow does not run it.
+/// Assert without users is ignored, because TensorFlow does not run it. So is
+/// an inserted one, because only the nodes that wait for it may rely on it.
 static void assertion(SizeContext &C) {
-  if (C.numData() == 0 || !C.G.hasUses(C.N))
+  if (C.numData() == 0 || !C.G.hasUses(C.N) || C.node().Kind != Inserted::No)
     return;
   Endpoint E = C.Inputs[0];
   // Skip a Switch whose data and predicate are both the condition: it runs the

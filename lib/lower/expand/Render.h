@@ -22,6 +22,7 @@
 #include "lib/program/OrderedReads.h"
 #include "lib/program/forms/Compression.h"
 #include "lib/program/forms/LengthGather.h"
+#include "lib/program/forms/RowWeight.h"
 #include "lib/strategy/Record.h"
 
 namespace graft {
@@ -60,7 +61,8 @@ inline bool isRenamedLocal(const Node &N, llvm::StringRef Word) {
 inline bool staysInOutput(const Node &N, llvm::StringRef Key) {
   return Key == BatchAttr || Key == SliceAttr || Key == CompressAttr ||
          Key == LengthsAttr || Key == AssumedAttr || Key == AgainAttr ||
-         Key == BlocksAttr || Key == OrderedAttr || Key == JoinedAttr ||
+         Key == BlocksAttr || Key == WeightAttr || Key == OrderedAttr ||
+         Key == JoinedAttr ||
          (Key == OriginAttr && N.Count == Copies::Once &&
           N.Kind == Inserted::No) ||
          (Key == AggregationAttr && N.Plan == Policy::SyncOnRead);

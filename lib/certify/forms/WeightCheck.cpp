@@ -1,0 +1,169 @@
+//===- lib/certify/forms/WeightCheck.cpp - weights of rows ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// A value of a replica is multiplied by the number of its rows, and what the
+// replicas make of it is divided by the number of all rows
+// (lib/program/forms/RowWeight.h). The types show that the power of the number
+// is right. The certificate also checks
+//
+//   - that both nodes have the same rows and the same power;
+//   - that the value depends on no other rows, or waits for a check that the
+//     replica has equally many of the others.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/certify/forms/WeightCheck.h"
+
+#include "lib/infer/facts/RowsRead.h"
+#include "lib/ops/Ops.h"
+#include "lib/program/forms/RowWeight.h"
+
+using namespace llvm;
+
+namespace graft {
+
+static Endpoint weighed(const Comparison &C, Endpoint E) {
+  return C.G.node(E.Node).NumData == 2 ? C.G.input(E.Node, 0) : Endpoint();
+}
+
+static void checkWeight(Comparison &C, const ProgramFacts & /*Facts*/,
+                        NodeId N) {
+  const Graph &G = C.G;
+  auto Weight =
+      G.node(N).NumData == 2 ? rowWeight(G, G.input(N, 1)) : std::nullopt;
+  bool Divides = G.isOp(N, op::RealDiv);
+  if (!Weight || (!Divides && !G.isOp(N, op::Mul)) ||
+      Divides != Weight->OfAll || (!Divides && !G.isPerReplica(N)) ||
+      G.intAttr(N, WeightAttr) != Weight->Power)
+    return C.mismatch(N);
+  checkWaits(C, N);
+}
+
+const InsertedForm WeightForm = {
+    .StandsFor = weighed,
+    .Check = checkWeight,
+    .Recognize = [](const LoweredFile &File,
+                    NodeId N) { return File.G.hasAttr(N, WeightAttr); },
+    .Forwards = 1u << static_cast<unsigned>(OpKind::Other),
+    .IsElementwise = true,
+    .IsTyped = true};
+
+namespace {
+
+/// Checks which weights belong together.
+class WeightChecker {
+public:
+  WeightChecker(Comparison &C, const ProgramFacts &Facts)
+      : C(C), G(C.G), Read(G, Facts) {}
+
+  void check(NodeId Product);
+
+private:
+  bool isSame(const RowWeight &A, const RowWeight &B) const {
+    return A.Rows.Of == B.Rows.Of && A.Rows.Axis == B.Rows.Axis &&
+           A.Power == B.Power;
+  }
+  bool isDivided(NodeId N, const RowWeight &By, bool IsCombined);
+  bool waitsFor(NodeId Product, const RowWeight &Weight,
+                const RowsRead::Source &Other) const;
+
+  Comparison &C;
+  const Graph &G;
+  RowsRead Read;
+};
+
+/// Returns true if all users of \p N, which has values times \p By, are on the
+/// way to a division by the same rows of all replicas.
+bool WeightChecker::isDivided(NodeId N, const RowWeight &By, bool IsCombined) {
+  return G.hasUses(N) && !G.anyUse(N, [&](Use U) {
+    NodeId User = U.User;
+    if (!G.isData(U))
+      return false;
+    if (U.Index != 0 && !G.isOp(User, op::ConcatV2))
+      return true;
+    if (G.node(User).Kind == Inserted::Weight) {
+      auto Of = rowWeight(G, G.input(User, 1));
+      return !IsCombined || !Of || !Of->OfAll || !isSame(*Of, By);
+    }
+    bool Combines = C.opKind(User) == OpKind::FromReplicas;
+    if (Combines && (IsCombined || G.node(User).NumData != 1))
+      return true;
+    return (!Combines && !passesWeightsOn(G, User)) ||
+           !isDivided(User, By, IsCombined || Combines);
+  });
+}
+
+/// Returns true if \p Product waits for a check that \p Weight has as many rows
+/// as \p Other.
+bool WeightChecker::waitsFor(NodeId Product, const RowWeight &Weight,
+                             const RowsRead::Source &Other) const {
+  auto IsOther = [&](const RowCount &Rows) {
+    return Rows.Of == Endpoint{Other.Node, 0} && Rows.Axis == Other.Axis;
+  };
+  auto IsOwn = [&](const RowCount &Rows) {
+    return Rows.Of == Weight.Rows.Of && Rows.Axis == Weight.Rows.Axis;
+  };
+  return any_of(G.controlInputs(Product), [&](Endpoint E) {
+    auto Rows = comparedRows(G, E.Node);
+    return Rows && ((IsOwn(Rows->first) && IsOther(Rows->second)) ||
+                    (IsOther(Rows->first) && IsOwn(Rows->second)));
+  });
+}
+
+void WeightChecker::check(NodeId N) {
+  auto Weight = rowWeight(G, G.input(N, 1));
+  // checkWeight() has reported it.
+  if (!Weight)
+    return;
+  if (G.isOp(N, op::RealDiv)) {
+    // The sum that it divides must have terms of this weight.
+    NodeId Of = G.input(N, 0).Node;
+    for (unsigned Steps = 0;
+         Steps <= G.size() && G.node(Of).NumData != 0 &&
+         G.node(Of).Kind != Inserted::No && G.node(Of).Kind != Inserted::Weight;
+         ++Steps)
+      Of = G.input(Of, 0).Node;
+    auto Its = G.node(Of).Kind == Inserted::Weight && G.isOp(Of, op::Mul)
+                   ? rowWeight(G, G.input(Of, 1))
+                   : std::nullopt;
+    if (!Its || !isSame(*Its, *Weight))
+      C.error(N, "divides by the rows of all replicas, but the replicas do not "
+                 "multiply by theirs");
+    return;
+  }
+  if (!isDivided(N, *Weight, false))
+    C.error(N, "multiplies by the rows of a replica, but no division by the "
+               "rows of all replicas follows");
+  auto Sources = Read.of(G.input(N, 0).Node);
+  const auto *Own = find_if(Sources, [&](const RowsRead::Source *S) {
+    return Weight->Rows.Of == Endpoint{S->Node, 0} &&
+           Weight->Rows.Axis == S->Axis;
+  });
+  if (Own == Sources.end())
+    return C.error(N, "multiplies by the number of other rows than its value "
+                      "has");
+  for (const RowsRead::Source *S : Sources)
+    if (S != *Own && (!S->IsFed || (!(S->Origin == (*Own)->Origin) &&
+                                    !waitsFor(N, *Weight, *S))))
+      return C.error(N, "multiplies by a number of rows, but its value also "
+                        "depends on the rows of '" +
+                            originName(G, S->Node) + "'");
+  if (!(*Own)->IsFed)
+    C.error(N, "multiplies by the number of rows that no worker feeds");
+}
+
+} // namespace
+
+void checkWeights(Comparison &C, const ProgramFacts &Facts) {
+  std::optional<WeightChecker> Checker;
+  for (NodeId N : Facts.Order) {
+    if (C.G.node(N).Kind != Inserted::Weight || C.G.node(N).NumData != 2)
+      continue;
+    if (!Checker)
+      Checker.emplace(C, Facts);
+    Checker->check(N);
+  }
+}
+
+} // namespace graft

@@ -1,0 +1,51 @@
+//===- lib/program/forms/RowWeight.h - weights of rows ----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Workers may feed different numbers of rows. A mean over the rows of all
+// workers is then no mean of their means: each replica multiplies its value by
+// the number of its rows, and the sum is divided by the number of all rows.
+//
+//     count = GatherV2*(Shape(x/split), axis, 0)
+//     rows  = Cast*(count)              all = Cast(_FromReplicas(count) sum)
+//     t     = Mul*(g, rows^k)           u   = RealDiv(s, all^k)
+//
+// A square is Mul(rows, rows), a cube Mul(Mul(rows, rows), rows), and so on.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GRAFT_LIB_PROGRAM_FORMS_ROWWEIGHT_H
+#define GRAFT_LIB_PROGRAM_FORMS_ROWWEIGHT_H
+
+#include "lib/program/forms/RowRepeat.h"
+
+#include <optional>
+#include <utility>
+
+namespace graft {
+
+/// On the nodes t and u above: k. The attribute stays in outputs, since the ops
+/// alone do not show the purpose of the nodes.
+inline constexpr llvm::StringRef WeightAttr = "_graft_weight";
+
+/// The operand by which a node multiplies or divides.
+struct RowWeight {
+  RowCount Rows;
+  bool OfAll = false; ///< The number of the rows of all replicas.
+  int64_t Power = 1;  ///< The k above.
+};
+
+/// Returns true if \p N, between t and u above, passes elements on unchanged.
+bool passesWeightsOn(const Graph &G, NodeId N);
+
+/// Returns the weight \p E of a program; nothing if it is none.
+std::optional<RowWeight> rowWeight(const Graph &G, Endpoint E);
+
+/// Returns the two numbers of rows that the assertion of \p Gate compares;
+/// nothing if it compares none.
+std::optional<std::pair<RowCount, RowCount>> comparedRows(const Graph &G,
+                                                          NodeId Gate);
+
+} // namespace graft
+
+#endif // GRAFT_LIB_PROGRAM_FORMS_ROWWEIGHT_H

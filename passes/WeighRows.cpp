@@ -1,0 +1,505 @@
+//===- passes/WeighRows.cpp - weigh-rows ------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Lets workers feed different numbers of rows. No worker sees the feeds of the
+// others, so a mean over all rows is the mean of the replicas' means only if
+// these numbers are equal. A replica multiplies its term of a mean by the
+// number of its rows, and the sum is divided by the number of all rows. That
+// number is the sum of the replicas' numbers:
+//
+//     s = _FromReplicas(g) sum        t = Mul*(g, rows)
+//     u = _Scale(s) power=-1      →   s = _FromReplicas(t) sum
+//                                     u = RealDiv(s, all, ^each has rows)
+//     p = _FromReplicas(b) pick   →   p = _FromReplicas(b) sum
+//     n = _Scale(p) power=1           n = Identity(p)
+//
+// If a mean cannot be weighed, such as one of two feeds with different numbers
+// of rows, it waits for a check that all replicas have equally many rows. N
+// numbers are equal exactly if N times the sum of their squares is the square
+// of their sum:
+//
+//     s = _FromReplicas(g) sum   →   r = Pack*(rows of x/split, their square)
+//                                    t = _FromReplicas(r) sum
+//                                    a = Assert(t[1] * N == t[0] * t[0])
+//                                    graft/check_rows/x = NoOp(^a)
+//                                    s = _FromReplicas(g, ^graft/check_rows/x)
+//
+// Relies on: lowered reductions, lib/program/forms/RowWeight.h.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/graph/AttrRun.h"
+#include "lib/graph/Walk.h"
+#include "lib/infer/facts/RepeatedRows.h"
+#include "lib/infer/facts/RowsRead.h"
+#include "lib/io/Module.h"
+#include "lib/ops/Ops.h"
+#include "lib/ops/ProgramOps.h"
+#include "lib/pass/Pass.h"
+#include "lib/program/Program.h"
+#include "lib/program/forms/RowWeight.h"
+#include "lib/rewrite/Assertions.h"
+
+#include <map>
+
+using namespace llvm;
+
+namespace graft {
+namespace {
+
+class WeighRows final : public PassBase<WeighRows> {
+public:
+  static constexpr PassInfo Info = {
+      "weigh-rows", "Let workers feed different numbers of rows",
+      "Weighs the terms of a mean over all replicas by their numbers of rows, "
+      "and\n"
+      "adds up these numbers. A mean that cannot be weighed waits for an\n"
+      "assertion that all replicas have equally many rows."};
+
+  PassResult run(Module &M, DiagnosticEngine &Diags) override;
+
+private:
+  Endpoint add(const Twine &Name, StringRef Op, ArrayRef<Endpoint> Inputs,
+               NodeId After, const AttrRun &Attrs,
+               Inserted Kind = Inserted::Check, Copies Count = Copies::Once);
+  Endpoint constant(const Twine &Name, NodeId After, unsigned Type,
+                    StringRef Value);
+  /// A tensor of each replica whose rows are counted.
+  struct Rows {
+    NodeId Node;
+    int64_t Axis;
+    SizeOrigins::Origin Origin; ///< That of the number of rows.
+    std::string Feed;
+  };
+  Endpoint rowsOf(const Twine &Name, Endpoint Local, int64_t Along);
+  std::vector<Rows> findRows(const ProgramFacts &Facts) const;
+  bool isMean(const ProgramFacts &Facts, NodeId N) const;
+  bool isScaledNumber(NodeId N) const;
+  NodeId check(const Rows &Of);
+  void letWait(NodeId N, NodeId Gate);
+
+  /// The rows of the replicas, for some of the means.
+  struct Weights {
+    Endpoint Rows, All;   ///< Their number on a replica, and on all.
+    NodeId Gate = NoNode; ///< Waits for a check that each replica has rows.
+    std::map<std::pair<unsigned, int64_t>, Endpoint> Powers; ///< See power().
+  };
+  /// A combination of replicas whose results are scaled.
+  struct Mean {
+    SmallVector<NodeId, 2> Scales;
+    int64_t Power = 0; ///< That of all scales.
+  };
+  using Sources = SmallVector<const RowsRead::Source *, 4>;
+  NodeId combinationOf(NodeId Scale) const;
+  bool findScales(NodeId N, Mean &Of) const;
+  bool weigh(const ProgramFacts &Facts, RowsRead &Read, NodeId Merge);
+  std::string feedOf(NodeId Source) const;
+  Weights &weightsOf(const RowsRead::Source &Of, NodeId Merge);
+  Endpoint power(Weights &W, unsigned Type, int64_t Power, bool OfAll);
+  NodeId multiply(NodeId Merge, Weights &W, int64_t Power);
+  void waitForEqual(NodeId Term, const Sources &Of);
+
+  Graph *G = nullptr;
+  unsigned Replicas = 0;
+  std::map<std::pair<NodeId, NodeId>, Weights> Made; ///< See weightsOf().
+  std::map<NodeId, Endpoint> Counts; ///< By source: its rows on a replica.
+  /// By two sources: the gate of a check that they have equally many rows.
+  std::map<std::pair<NodeId, NodeId>, NodeId> Equal;
+};
+
+constexpr StringLiteral RowsCheckName = "graft/check_rows";
+constexpr StringLiteral WeightsName = "graft/weigh_rows";
+
+Endpoint WeighRows::add(const Twine &Name, StringRef Op,
+                        ArrayRef<Endpoint> Inputs, NodeId After,
+                        const AttrRun &Attrs, Inserted Kind, Copies Count) {
+  return {G->insertNode(Name.str(), Op, Inputs, After, Attrs, Kind, Count), 0};
+}
+
+Endpoint WeighRows::constant(const Twine &Name, NodeId After, unsigned Type,
+                             StringRef Value) {
+  return add(Name, op::Const, {}, After,
+             AttrRun().type("dtype", Type).raw("value", Value));
+}
+
+/// Returns the splits of an unknown number of rows. A run that feeds a
+/// placeholder with a default in the place of rows needs no other feed, so the
+/// rows of the nodes behind it are counted there.
+std::vector<WeighRows::Rows>
+WeighRows::findRows(const ProgramFacts &Facts) const {
+  std::vector<Rows> Result;
+  RepeatedRows Plan(*G, Facts, /*Plan=*/true);
+  for (const RepeatedRows::Source &S : Plan.sources())
+    if (S.Rest.Axis >= 0)
+      Result.push_back({S.Node, S.Rest.Axis, S.Origin,
+                        originName(*G, S.Rest.Of.Node).str()});
+  const DimTable &Table = Facts.Dims.table();
+  for (NodeId N : Facts.Order) {
+    if (!G->isOp(N, op::PlaceholderWithDefault) || !G->isPerReplica(N))
+      continue;
+    ReplicationType Type = Facts.Types.type({N, 0});
+    auto Shape = Facts.Dims.shape({N, 0});
+    if (!Type.isSharded() || !Shape || Type.Axis >= Shape->size() ||
+        Table.number((*Shape)[Type.Axis]) != UnknownSize)
+      continue;
+    Result.push_back({N, Type.Axis,
+                      Facts.Dims.origins().of((*Shape)[Type.Axis]),
+                      originName(*G, N).str()});
+  }
+  return Result;
+}
+
+/// Adds the number of rows of \p Local, of each replica, along \p Axis.
+Endpoint WeighRows::rowsOf(const Twine &Name, Endpoint Local, int64_t Along) {
+  constexpr unsigned Type = DT_INT64;
+  auto Number = [&](const Twine &Suffix, int64_t Value) {
+    return constant(Name + Suffix, Local.Node, DT_INT32,
+                    encodeIntTensor(DT_INT32, {}, Value));
+  };
+  Endpoint Zero = Number("/zero", 0), Axis = Number("/axis", Along);
+  Endpoint Shape =
+      add(Name + "/shape", op::Shape, Local, Local.Node,
+          AttrRun().type("T", G->outputType(Local)).type("out_type", Type),
+          Inserted::Check, Copies::PerReplica);
+  return add(Name + "/rows", op::GatherV2, {Shape, Axis, Zero}, Shape.Node,
+             AttrRun()
+                 .type("Tparams", Type)
+                 .type("Tindices", DT_INT32)
+                 .type("Taxis", DT_INT32),
+             Inserted::Check, Copies::PerReplica);
+}
+
+/// Adds the check of the rows of \p Of. Returns the gate.
+NodeId WeighRows::check(const Rows &Of) {
+  constexpr unsigned Type = DT_INT64;
+  std::string Name = (RowsCheckName + "/" + Of.Feed).str();
+  AttrRun T, Take;
+  T.type("T", Type);
+  Take.type("Tparams", Type).type("Tindices", DT_INT32).type("Taxis", DT_INT32);
+  auto Number = [&](const Twine &Suffix, unsigned Is, int64_t Value) {
+    return constant(Name + "/" + Suffix, Of.Node, Is,
+                    encodeIntTensor(Is, {}, Value));
+  };
+  Endpoint Zero = Number("zero", DT_INT32, 0), One = Number("one", DT_INT32, 1),
+           Count = Number("replicas", Type, Replicas);
+  Copies Each = Copies::PerReplica;
+  Endpoint Rows = rowsOf(Name, {Of.Node, 0}, Of.Axis);
+  Endpoint Square = add(Name + "/square", op::Mul, {Rows, Rows}, Rows.Node, T,
+                        Inserted::Check, Each);
+  Endpoint Both =
+      add(Name + "/both", op::Pack, {Rows, Square}, Square.Node,
+          AttrRun().type("T", Type).integer("N", 2).integer("axis", 0),
+          Inserted::Check, Each);
+  Endpoint Sums =
+      add(Name + "/sums", FromReplicasOp, Both, Both.Node,
+          AttrRun().type("T", Type).string(CombineAttr, combine::Sum),
+          Inserted::Merge);
+  Endpoint OfRows =
+      add(Name + "/all", op::GatherV2, {Sums, Zero, Zero}, Sums.Node, Take);
+  Endpoint OfSquares = add(Name + "/squares", op::GatherV2, {Sums, One, Zero},
+                           OfRows.Node, Take);
+  Endpoint Left =
+      add(Name + "/left", op::Mul, {OfSquares, Count}, OfSquares.Node, T);
+  Endpoint Right =
+      add(Name + "/right", op::Mul, {OfRows, OfRows}, Left.Node, T);
+  Endpoint Same = add(Name + "/same", op::Equal, {Left, Right}, Right.Node, T);
+  return insertAssertion(*G, Name, Same,
+                         "workers feed different numbers of rows to '" +
+                             Of.Feed + "': feed as many rows on each");
+}
+
+/// Returns true if \p N is the sum for a mean.
+bool WeighRows::isMean(const ProgramFacts &Facts, NodeId N) const {
+  if (!G->isOp(N, FromReplicasOp) || G->node(N).NumData == 0 ||
+      G->stringAttr(N, CombineAttr) != combine::Sum)
+    return false;
+  ReplicationType Type = Facts.Types.type(G->input(N, 0));
+  return Type.L == Layout::Partial && Type.K != 0;
+}
+
+/// Returns true if \p N multiplies a number of one replica, such as its number
+/// of rows.
+bool WeighRows::isScaledNumber(NodeId N) const {
+  return G->isOp(N, ScaleOp) &&
+         any_of(statedPowers(*G, N),
+                [](int64_t Power) { return Power != 0; }) &&
+         !(G->isOp(G->input(N, 0).Node, FromReplicasOp) &&
+           G->stringAttr(G->input(N, 0).Node, CombineAttr) == combine::Sum);
+}
+
+/// Makes the mean \p N wait for \p Gate. If only scales read the sum, they
+/// wait: the numbers of rows then come in the message of the terms.
+void WeighRows::letWait(NodeId N, NodeId Gate) {
+  SmallVector<NodeId, 4> Scales;
+  bool Others = false;
+  G->forEachUse(N, [&](Use U) {
+    if (G->isOp(U.User, ScaleOp) && !G->isPerReplica(U.User))
+      Scales.push_back(U.User);
+    else
+      Others = true;
+  });
+  if (Others || Scales.empty())
+    Scales = {N};
+  for (NodeId Scale : Scales)
+    G->addControlInput(Scale, Gate);
+}
+
+//===----------------------------------------------------------------------===//
+// Weights
+//===----------------------------------------------------------------------===//
+
+/// Returns the combination of replicas whose result \p Scale scales; NoNode if
+/// there is none.
+NodeId WeighRows::combinationOf(NodeId Scale) const {
+  NodeId N = G->input(Scale, 0).Node;
+  while (passesWeightsOn(*G, N))
+    N = G->input(N, 0).Node;
+  return G->isOp(N, FromReplicasOp) ? N : NoNode;
+}
+
+/// Adds the scales of the results of \p N to \p Of. Returns false if another
+/// node reads a result, or if the scales have different powers.
+bool WeighRows::findScales(NodeId N, Mean &Of) const {
+  return !G->anyUse(N, [&](Use U) {
+    if (!G->isData(U))
+      return false;
+    if (passesWeightsOn(*G, U.User))
+      return U.Index != 0 || !findScales(U.User, Of);
+    auto Power =
+        G->isOp(U.User, ScaleOp) ? G->intAttr(U.User, PowerAttr) : std::nullopt;
+    if (!Power || G->node(U.User).NumData != 1 ||
+        (!Of.Scales.empty() && Of.Power != *Power))
+      return true;
+    Of.Power = *Power;
+    Of.Scales.push_back(U.User);
+    return false;
+  });
+}
+
+/// Returns the name of the feed whose rows \p Source, of a replica, has.
+std::string WeighRows::feedOf(NodeId Source) const {
+  bool IsSplit = G->isOp(Source, ToReplicasOp);
+  return originName(*G, IsSplit ? G->input(Source, 0).Node : Source).str();
+}
+
+/// Returns the numbers of rows of \p Of for the combination \p Merge. The
+/// numbers of a fetched value come in the message of its terms, and all others
+/// have one message.
+WeighRows::Weights &WeighRows::weightsOf(const RowsRead::Source &Of,
+                                         NodeId Merge) {
+  NodeId Own = G->node(Merge).Kind == Inserted::Merge ? Merge : NoNode;
+  auto [It, New] = Made.try_emplace({Of.Node, Own});
+  Weights &W = It->second;
+  if (!New)
+    return W;
+  constexpr unsigned Type = DT_INT64;
+  std::string Feed = feedOf(Of.Node);
+  std::string Name = (WeightsName + "/" + Feed).str();
+  auto [Count, IsFirst] = Counts.try_emplace(Of.Node);
+  if (IsFirst)
+    Count->second = rowsOf(Name, {Of.Node, 0}, Of.Axis);
+  W.Rows = Count->second;
+  AttrRun T;
+  T.type("T", Type);
+  W.All = add(Name + "/all", FromReplicasOp, W.Rows, W.Rows.Node,
+              AttrRun(T).string(CombineAttr, combine::Sum), Inserted::Merge);
+  // A replica without rows has no mean.
+  Endpoint Least =
+      add(Name + "/least", FromReplicasOp, W.Rows, W.Rows.Node,
+          AttrRun(T).string(CombineAttr, combine::Min), Inserted::Merge);
+  Endpoint All = add(Name + "/all_have_rows", op::Greater,
+                     {Least, constant(Name + "/none", Least.Node, Type,
+                                      encodeIntTensor(Type, {}, int64_t(0)))},
+                     Least.Node, T);
+  W.Gate = insertAssertion(*G, Name, All,
+                           "a worker feeds no rows to '" + Feed +
+                               "': feed at least one row on each");
+  return W;
+}
+
+/// Returns the \p Power-th power of the rows of a replica, or of all replicas.
+Endpoint WeighRows::power(Weights &W, unsigned Type, int64_t Power,
+                          bool OfAll) {
+  auto [It, New] = W.Powers.try_emplace({Type, OfAll ? -Power : Power});
+  if (!New)
+    return It->second;
+  Copies Count = OfAll ? Copies::Once : Copies::PerReplica;
+  Endpoint Of = OfAll ? W.All : W.Rows;
+  std::string Name = (G->name(Of.Node) + "/type_" + Twine(Type)).str();
+  Endpoint Result;
+  if (Power == 1) {
+    Result = add(Name, op::Cast, Of, Of.Node,
+                 AttrRun()
+                     .type("SrcT", DT_INT64)
+                     .type("DstT", Type)
+                     .boolean("Truncate", false),
+                 Inserted::Check, Count);
+  } else {
+    Endpoint Less = power(W, Type, Power - 1, OfAll);
+    Result = add(Name + "/power_" + Twine(Power), op::Mul,
+                 {Less, power(W, Type, 1, OfAll)}, Less.Node,
+                 AttrRun().type("T", Type), Inserted::Check, Count);
+  }
+  return W.Powers[{Type, OfAll ? -Power : Power}] = Result;
+}
+
+/// Makes \p Merge combine terms times the \p Power-th power of the rows of
+/// each replica. Returns the product.
+NodeId WeighRows::multiply(NodeId Merge, Weights &W, int64_t Power) {
+  Endpoint Term = G->input(Merge, 0);
+  unsigned Type = G->outputType(Term);
+  Endpoint Product =
+      add(originName(*G, Term.Node) + "/weighed", op::Mul,
+          {Term, power(W, Type, Power, /*OfAll=*/false)}, Term.Node,
+          AttrRun().type("T", Type).integer(WeightAttr, Power),
+          Inserted::Weight, Copies::PerReplica);
+  G->setInput(Merge, 0, Product);
+  return Product.Node;
+}
+
+/// Makes \p Term wait for checks that the sources \p Of have equally many rows
+/// on each replica, unless they have by definition.
+void WeighRows::waitForEqual(NodeId Term, const Sources &Of) {
+  for (const RowsRead::Source *Other : ArrayRef(Of).drop_front()) {
+    if (Other->Origin == Of[0]->Origin)
+      continue;
+    NodeId Sides[] = {Of[0]->Node, Other->Node};
+    std::string Names[2];
+    for (auto [Side, Name] : zip(Sides, Names))
+      Name =
+          (G->isOp(Side, ToReplicasOp) ? originName(*G, G->input(Side, 0).Node)
+                                       : originName(*G, Side))
+              .str();
+    std::string Name = (WeightsName + "/" + Names[0] + "/as_" + Names[1]).str();
+    auto [It, New] = Equal.try_emplace({Sides[0], Sides[1]}, NoNode);
+    if (New) {
+      auto [Count, IsFirst] = Counts.try_emplace(Other->Node);
+      if (IsFirst)
+        Count->second =
+            rowsOf(WeightsName + "/" + Names[1], {Other->Node, 0}, Other->Axis);
+      Endpoint Two = Count->second;
+      Endpoint Same = add(Name + "/same", op::Equal, {Counts[Of[0]->Node], Two},
+                          Two.Node, AttrRun().type("T", DT_INT64),
+                          Inserted::Check, Copies::PerReplica);
+      It->second = insertAssertion(*G, Name, Same,
+                                   "'" + Names[0] + "' and '" + Names[1] +
+                                       "' have different numbers of rows");
+    }
+    G->addControlInput(Term, It->second);
+  }
+}
+
+/// Makes the result of \p Merge right for any numbers of rows. Returns false if
+/// no weight is known to be right.
+bool WeighRows::weigh(const ProgramFacts &Facts, RowsRead &Read, NodeId Merge) {
+  Endpoint Term = G->input(Merge, 0);
+  Sources Of = Read.of(Term.Node);
+  if (Of.empty() || G->hasAttr(Merge, AssumedAttr) ||
+      G->node(Merge).NumData != 1 || any_of(Of, [&](const RowsRead::Source *S) {
+        return !S->IsFed || S->Rows != Of[0]->Rows;
+      }))
+    return false;
+  StringRef How = G->stringAttr(Merge, CombineAttr).value_or("");
+  ReplicationType Type = Facts.Types.number(Term);
+  Mean Result;
+  if (!findScales(Merge, Result) || Result.Scales.empty())
+    return false;
+  bool IsSum =
+      How == combine::Sum && Type.isPartial() && Type.Op == Combine::Sum;
+  bool IsNumber = How == combine::Pick && Type.isReplicated();
+  bool IsConcat = How == combine::Concat && Type.isSharded();
+  if (Type.K != -Result.Power || (!IsSum && !IsNumber && !IsConcat))
+    return false;
+  if (IsNumber && Result.Power == 1) {
+    G->setStringAttr(Merge, CombineAttr, combine::Sum);
+    G->node(Merge).Flags &= static_cast<uint16_t>(~NF_ElidePrimary);
+    for (NodeId Scale : Result.Scales) {
+      G->setOp(Scale, op::Identity);
+      G->removeAttr(Scale, PowerAttr);
+      G->node(Scale).Kind = Inserted::Identity;
+    }
+    return true;
+  }
+  unsigned OfType = G->outputType(Term);
+  if (Result.Power >= 0 || (OfType != DT_FLOAT && OfType != DT_DOUBLE))
+    return false;
+  Weights &W = weightsOf(*Of[0], Merge);
+  waitForEqual(multiply(Merge, W, -Result.Power), Of);
+  for (NodeId Scale : Result.Scales) {
+    SmallVector<Endpoint, 4> Inputs(G->inputs(Scale));
+    Inputs.insert(Inputs.begin() + 1,
+                  power(W, OfType, -Result.Power, /*OfAll=*/true));
+    G->setInputs(Scale, Inputs);
+    G->setOp(Scale, op::RealDiv);
+    G->removeAttr(Scale, PowerAttr);
+    G->setIntAttr(Scale, WeightAttr, -Result.Power);
+    G->node(Scale).Kind = Inserted::Weight;
+    G->addControlInput(Scale, W.Gate);
+  }
+  return true;
+}
+
+PassResult WeighRows::run(Module &M, DiagnosticEngine & /*Diags*/) {
+  G = &M.graph();
+  Replicas = readMesh(*G).replicas();
+  if (Replicas < 2)
+    return PassResult::Unchanged;
+  const ProgramFacts &Facts = programFacts(M);
+  std::vector<Rows> Counted = findRows(Facts);
+  RowsRead Read(*G, Facts);
+  // Each combination, and if it is weighed.
+  DenseMap<NodeId, bool> Weighed;
+  auto IsWeighed = [&](NodeId Merge) {
+    auto [It, New] = Weighed.try_emplace(Merge, false);
+    if (New) {
+      bool Is = weigh(Facts, Read, Merge);
+      It = Weighed.find(Merge);
+      It->second = Is;
+    }
+    return It->second;
+  };
+  std::vector<NodeId> Means;
+  for (NodeId N : Facts.Order) {
+    if (!G->isLive(N) || Weighed.lookup(N) ||
+        (!isMean(Facts, N) && !isScaledNumber(N)))
+      continue;
+    NodeId Merge = G->isOp(N, ScaleOp) ? combinationOf(N) : N;
+    if (Merge == NoNode || !IsWeighed(Merge))
+      Means.push_back(N);
+  }
+  DenseSet<NodeId> Nodes;
+  for (const Rows &Of : Counted)
+    Nodes.insert(Of.Node);
+  // Feeds of one number of rows need one check.
+  std::vector<std::map<SizeOrigins::Origin, unsigned>> Waits(Means.size());
+  for (auto [I, Of] : enumerate(Counted)) {
+    std::vector<bool> Seen(G->size());
+    NodeId Start = Of.Node;
+    walkUsers(*G, {Start}, Along::Data, Seen,
+              [&](NodeId N) { return N == Start || !Nodes.contains(N); });
+    for (auto [N, Its] : zip(Means, Waits))
+      if (Seen[N])
+        Its.try_emplace(Of.Origin, I);
+  }
+  // A fetched mean has a check of its own, whose numbers come in the message of
+  // its terms. The sums of gradients share one check.
+  std::map<unsigned, NodeId> Shared;
+  for (auto [N, Its] : zip(Means, Waits))
+    for (const auto &[Origin, I] : Its) {
+      const Rows &Of = Counted[I];
+      NodeId Own = G->node(N).Kind == Inserted::Merge ? check(Of) : NoNode;
+      if (Own == NoNode)
+        if (auto [It, New] = Shared.try_emplace(I, NoNode); New)
+          It->second = check(Of);
+      letWait(N, Own == NoNode ? Shared[I] : Own);
+    }
+  return Means.empty() && Weighed.empty() ? PassResult::Unchanged
+                                          : PassResult::Changed;
+}
+
+} // namespace
+
+GRAFT_DEFINE_PASS(WeighRows)
+
+} // namespace graft
