@@ -292,10 +292,10 @@ def crossing(meta, name):
     return found
 
 
-@pytest.mark.parametrize("model,to_chief", [("linear", 5), ("mlp_adam", 7)])
+@pytest.mark.parametrize("model,to_chief", [("linear", 4), ("mlp_adam", 6)])
 def test_what_crosses_tasks(model, to_chief):
-    """A step of a worker with copies of variables sends five tensors and ends to the chief's task and three from there,
-    however many variables there are: its gradients, the numbers of rows of its two feeds, the end of its updates and
+    """A step of a worker with copies of variables sends four tensors and ends to the chief's task and three from there,
+    however many variables there are: its gradients, the number of its rows, the end of its updates and
     whether it was killed; the number of the run, the sums, and the end. The powers of Adam's betas can be fetched
     alone, so that they end alone."""
     meta = harness.read_meta(rewrite(harness.export(Spec(model, "resource")), 2, 0, "all-reduce")[1])
