@@ -19,6 +19,7 @@
 #include "llvm/Support/FormatVariadic.h"
 
 #include <functional>
+#include <set>
 
 using namespace llvm;
 
@@ -286,9 +287,31 @@ public:
       Collections[Key] = &Value;
     for (auto [Key, Value] : Collections)
       collection(Key, *Value);
+    if (auto It = Collections.find("variables");
+        It != Collections.end() && !Meta.has_saver_def())
+      saved(*It->second);
   }
 
 private:
+  /// Checks the variables for which import_meta_graph makes a Saver.
+  void saved(const tensorflow::CollectionDef &C) {
+    const char *Why = "collection 'variables': has {0}, and the file has no "
+                      "saver_def, so TensorFlow cannot make a Saver";
+    if (C.has_int64_list() || C.has_float_list())
+      Errors.error("", formatv(Why, "numbers").str());
+    std::set<std::string> Names;
+    for (const std::string &Bytes : C.bytes_list().value()) {
+      tensorflow::VariableDef V;
+      // Slices of one variable have a name together.
+      if (!V.ParseFromString(Bytes) || V.has_save_slice_info_def())
+        continue;
+      auto [It, New] = Names.insert(V.variable_name());
+      if (!New)
+        Errors.error("",
+                     formatv(Why, formatv("two entries for '{0}'", *It)).str());
+    }
+  }
+
   void named(StringRef Where, StringRef What, StringRef Name) {
     if (Name.empty())
       Errors.error("", Where + ": has an entry without " + What);
