@@ -37,7 +37,7 @@ SECONDS = 30
 
 # Errors of TensorFlow on a graph that graft need not refuse, and the reasons.
 REASONS = {
-    r"with input shapes": "a shape function: graft has none",
+    r"with input shapes|Subshape must have": "a shape function: graft has none",
     r"for '\{\{node|for \w+ \(op: ": "a shape function: graft has none",
     r"_output_shapes attribute": "a shape function: graft has none",
     r"Unable to evaluate a constant|Cannot parse tensor|must be a vector|shape_as_tensor|in tensor used for shape|of int32 range": "constants "
