@@ -95,6 +95,7 @@ private:
   bool findScales(NodeId N, Mean &Of) const;
   bool weigh(const ProgramFacts &Facts, RowsRead &Read, NodeId Merge);
   std::string feedOf(NodeId Source) const;
+  Endpoint countOf(const RowsRead::Source &Of);
   Weights &weightsOf(const RowsRead::Source &Of, NodeId Merge);
   Endpoint power(Weights &W, unsigned Type, int64_t Power, bool OfAll);
   NodeId multiply(NodeId Merge, Weights &W, int64_t Power);
@@ -283,6 +284,15 @@ std::string WeighRows::feedOf(NodeId Source) const {
   return originName(*G, IsSplit ? G->input(Source, 0).Node : Source).str();
 }
 
+/// Returns the number of rows of \p Of on a replica.
+Endpoint WeighRows::countOf(const RowsRead::Source &Of) {
+  auto [It, New] = Counts.try_emplace(Of.Node);
+  if (New)
+    It->second =
+        rowsOf(WeightsName + "/" + feedOf(Of.Node), {Of.Node, 0}, Of.Axis);
+  return It->second;
+}
+
 /// Returns the numbers of rows of \p Of for the combination \p Merge. The
 /// numbers of a fetched value come in the message of its terms, and all others
 /// have one message.
@@ -296,10 +306,7 @@ WeighRows::Weights &WeighRows::weightsOf(const RowsRead::Source &Of,
   constexpr unsigned Type = DT_INT64;
   std::string Feed = feedOf(Of.Node);
   std::string Name = (WeightsName + "/" + Feed).str();
-  auto [Count, IsFirst] = Counts.try_emplace(Of.Node);
-  if (IsFirst)
-    Count->second = rowsOf(Name, {Of.Node, 0}, Of.Axis);
-  W.Rows = Count->second;
+  W.Rows = countOf(Of);
   AttrRun T;
   T.type("T", Type);
   W.All = add(Name + "/all", FromReplicasOp, W.Rows, W.Rows.Node,
@@ -327,21 +334,17 @@ Endpoint WeighRows::power(Weights &W, unsigned Type, int64_t Power,
   Copies Count = OfAll ? Copies::Once : Copies::PerReplica;
   Endpoint Of = OfAll ? W.All : W.Rows;
   std::string Name = (G->name(Of.Node) + "/type_" + Twine(Type)).str();
-  Endpoint Result;
-  if (Power == 1) {
-    Result = add(Name, op::Cast, Of, Of.Node,
-                 AttrRun()
-                     .type("SrcT", DT_INT64)
-                     .type("DstT", Type)
-                     .boolean("Truncate", false),
-                 Inserted::Check, Count);
-  } else {
-    Endpoint Less = power(W, Type, Power - 1, OfAll);
-    Result = add(Name + "/power_" + Twine(Power), op::Mul,
-                 {Less, power(W, Type, 1, OfAll)}, Less.Node,
-                 AttrRun().type("T", Type), Inserted::Check, Count);
-  }
-  return W.Powers[{Type, OfAll ? -Power : Power}] = Result;
+  if (Power == 1)
+    return It->second = add(Name, op::Cast, Of, Of.Node,
+                            AttrRun()
+                                .type("SrcT", DT_INT64)
+                                .type("DstT", Type)
+                                .boolean("Truncate", false),
+                            Inserted::Check, Count);
+  Endpoint Less = power(W, Type, Power - 1, OfAll);
+  return It->second = add(Name + "/power_" + Twine(Power), op::Mul,
+                          {Less, power(W, Type, 1, OfAll)}, Less.Node,
+                          AttrRun().type("T", Type), Inserted::Check, Count);
 }
 
 /// Makes \p Merge combine terms times the \p Power-th power of the rows of
@@ -364,22 +367,12 @@ void WeighRows::waitForEqual(NodeId Term, const Sources &Of) {
   for (const RowsRead::Source *Other : ArrayRef(Of).drop_front()) {
     if (Other->Origin == Of[0]->Origin)
       continue;
-    NodeId Sides[] = {Of[0]->Node, Other->Node};
-    std::string Names[2];
-    for (auto [Side, Name] : zip(Sides, Names))
-      Name =
-          (G->isOp(Side, ToReplicasOp) ? originName(*G, G->input(Side, 0).Node)
-                                       : originName(*G, Side))
-              .str();
+    std::string Names[] = {feedOf(Of[0]->Node), feedOf(Other->Node)};
     std::string Name = (WeightsName + "/" + Names[0] + "/as_" + Names[1]).str();
-    auto [It, New] = Equal.try_emplace({Sides[0], Sides[1]}, NoNode);
+    auto [It, New] = Equal.try_emplace({Of[0]->Node, Other->Node}, NoNode);
     if (New) {
-      auto [Count, IsFirst] = Counts.try_emplace(Other->Node);
-      if (IsFirst)
-        Count->second =
-            rowsOf(WeightsName + "/" + Names[1], {Other->Node, 0}, Other->Axis);
-      Endpoint Two = Count->second;
-      Endpoint Same = add(Name + "/same", op::Equal, {Counts[Of[0]->Node], Two},
+      Endpoint Two = countOf(*Other);
+      Endpoint Same = add(Name + "/same", op::Equal, {countOf(*Of[0]), Two},
                           Two.Node, AttrRun().type("T", DT_INT64),
                           Inserted::Check, Copies::PerReplica);
       It->second = insertAssertion(*G, Name, Same,
@@ -452,17 +445,13 @@ PassResult WeighRows::run(Module &M, DiagnosticEngine & /*Diags*/) {
   DenseMap<NodeId, bool> Weighed;
   auto IsWeighed = [&](NodeId Merge) {
     auto [It, New] = Weighed.try_emplace(Merge, false);
-    if (New) {
-      bool Is = weigh(Facts, Read, Merge);
-      It = Weighed.find(Merge);
-      It->second = Is;
-    }
+    if (New)
+      It->second = weigh(Facts, Read, Merge);
     return It->second;
   };
   std::vector<NodeId> Means;
   for (NodeId N : Facts.Order) {
-    if (!G->isLive(N) || Weighed.lookup(N) ||
-        (!isMean(Facts, N) && !isScaledNumber(N)))
+    if (Weighed.lookup(N) || (!isMean(Facts, N) && !isScaledNumber(N)))
       continue;
     NodeId Merge = G->isOp(N, ScaleOp) ? combinationOf(N) : N;
     if (Merge == NoNode || !IsWeighed(Merge))

@@ -287,31 +287,9 @@ public:
       Collections[Key] = &Value;
     for (auto [Key, Value] : Collections)
       collection(Key, *Value);
-    if (auto It = Collections.find("variables");
-        It != Collections.end() && !Meta.has_saver_def())
-      saved(*It->second);
   }
 
 private:
-  /// Checks the variables for which import_meta_graph makes a Saver.
-  void saved(const tensorflow::CollectionDef &C) {
-    const char *Why = "collection 'variables': has {0}, and the file has no "
-                      "saver_def, so TensorFlow cannot make a Saver";
-    if (C.has_int64_list() || C.has_float_list())
-      Errors.error("", formatv(Why, "numbers").str());
-    std::set<std::string> Names;
-    for (const std::string &Bytes : C.bytes_list().value()) {
-      tensorflow::VariableDef V;
-      // Slices of one variable have a name together.
-      if (!V.ParseFromString(Bytes) || V.has_save_slice_info_def())
-        continue;
-      auto [It, New] = Names.insert(V.variable_name());
-      if (!New)
-        Errors.error("",
-                     formatv(Why, formatv("two entries for '{0}'", *It)).str());
-    }
-  }
-
   void named(StringRef Where, StringRef What, StringRef Name) {
     if (Name.empty())
       Errors.error("", Where + ": has an entry without " + What);
@@ -392,6 +370,13 @@ private:
                   Key == "trainable_resource_variables";
     if (Key == "unbound_inputs" && C.has_bytes_list())
       Errors.error("", Where + ": the graph has inputs that are not bound");
+    // import_meta_graph makes a Saver of these variables.
+    bool IsSaved = Key == "variables" && !M.metaGraph()->has_saver_def();
+    const char *NoSaver = "{0}: has {1}, and the file has no saver_def, so "
+                          "TensorFlow cannot make a Saver";
+    if (IsSaved && (C.has_int64_list() || C.has_float_list()))
+      Errors.error("", formatv(NoSaver, Where, "numbers").str());
+    std::set<std::string> Saved;
     for (const std::string &Bytes : C.bytes_list().value())
       switch (IsKept ? BytesKind::Opaque : bytesKind(Key)) {
       case BytesKind::Opaque:
@@ -401,6 +386,13 @@ private:
           named(Where, "a variable_name", V.variable_name());
           named(Where, "an initializer_name", V.initializer_name());
           namedIfAny(Where, V.initial_value_name());
+          // Slices of one variable have a name together.
+          if (IsSaved && !V.has_save_slice_info_def() &&
+              !Saved.insert(V.variable_name()).second)
+            Errors.error("",
+                         formatv(NoSaver, Where,
+                                 "two entries for '" + V.variable_name() + "'")
+                             .str());
           if (V.is_resource())
             namedIfAny(Where, V.snapshot_name());
           else

@@ -309,6 +309,25 @@ def uneven(batch, counts):
     return rows, lambda i: {f"{n}:0": v[ends[i] : ends[i + 1]] for n, v in zip("xy", rows)}
 
 
+def failures(both, fetches, feeds):
+    """Returns how a run ends on each worker. It fails on one; the others wait for a message of the step."""
+    calls = [both.pool.submit(rejoined, both, i, fetches, feeds(i)) for i in range(len(both.sessions))]
+    errors = [call.exception(timeout=60) for call in calls]
+    assert all(isinstance(error, tf.errors.OpError) for error in errors), errors
+    return errors
+
+
+def rejoined(both, i, fetches, feeds):
+    """Runs worker i. If its last step did not end, it may first rejoin the step that another worker has given up."""
+    options = tf1.RunOptions(timeout_in_ms=3000)
+    while True:
+        try:
+            return both.sessions[i].run(fetches, feeds, options=options)
+        except tf.errors.OpError as error:
+            if "run this step again" not in str(error):
+                raise
+
+
 # Models whose steps need equally many rows, and the reasons. The model `tiled_support` itself needs 8 rows.
 DENIED = {
     "gan": "two feeds that need not have equally many rows",
@@ -357,43 +376,30 @@ def test_denied_rows(name, strategy):
     first, second = models_habits.batches(model.data, 2)
     want = compare.run(path, [first, second], model.steps[:2], model.fetches, model.after)
     with Cluster(paths, 1) as both:
-        # The step fails on one worker. The other waits for a message of the step.
-        options = tf1.RunOptions(timeout_in_ms=3000)
-
-        def run(i, fetches, feeds):
-            """A worker whose step did not end may first rejoin the step that the other has given up."""
-            while True:
-                try:
-                    return both.sessions[i].run(fetches, feeds, options=options)
-                except tf.errors.OpError as error:
-                    if "run this step again" not in str(error):
-                        raise
-
         both.one(0, "init")
-        calls = [both.pool.submit(run, i, model.steps[0], uneven(first, (3, 5))[1](i)) for i in range(workers)]
-        errors = [call.exception(timeout=60) for call in calls]
-        assert all(isinstance(error, tf.errors.OpError) for error in errors), errors
-        if "number of all rows" in DENIED[name]:
-            assert "workers feed different numbers of rows" in str(errors[0]), errors[0]
-        both.check(want[0][1], "after a step that failed")
+        for fetches in (model.steps[0], [*model.fetches, model.steps[0]]):
+            errors = failures(both, fetches, uneven(first, (3, 5))[1])
+            if "number of all rows" in DENIED[name]:
+                assert "workers feed different numbers of rows" in str(errors[0]), errors[0]
+        both.check(want[0][1], "after steps that failed")
         for number, (batch, step) in enumerate(zip((first, second), model.steps), 1):
-            list(both.pool.map(lambda i, batch=batch, step=step: run(i, step, both.rows(batch)(i)), range(workers)))
+            feeds = both.rows(batch)
+            list(both.pool.map(lambda i, step=step, feeds=feeds: rejoined(both, i, step, feeds(i)), range(workers)))
             both.check(want[number][1], f"step {number}")
 
 
 def test_no_rows():
-    """A step in which a worker has no rows fails with the reason, and changes nothing."""
+    """A step, or a fetched loss, in which a worker has no rows fails with the reason, and changes nothing."""
     spec = Spec("mlp_adam", "resource")
     paths, _ = rewrite(harness.export(spec), 2, 1)
     batch = models.batches(spec.model, spec.dtype)[0]
     with Cluster(paths, 1) as both:
         both.one(0, "init")
         before = both.one(0, both.variables)
-        options = tf1.RunOptions(timeout_in_ms=3000)
-        calls = [both.pool.submit(both.sessions[i].run, "train_op", uneven(batch, (8, 0))[1](i), options) for i in range(2)]
-        errors = [call.exception(timeout=60) for call in calls]
-        assert "a worker feeds no rows to" in str(errors[0]), errors
-        harness.assert_all_close(both.one(0, both.variables), before, "after a step that failed")
+        for fetches in ("train_op", "loss:0", ["loss:0", "train_op"]):
+            errors = failures(both, fetches, uneven(batch, (8, 0))[1])
+            assert "a worker feeds no rows to" in str(errors[0]), errors
+        harness.assert_all_close(both.one(0, both.variables), before, "after steps that failed")
 
 
 def test_rows_of_a_table():

@@ -24,10 +24,6 @@ public:
   void run();
 
 private:
-  bool is(Endpoint E, StringRef Op, unsigned NumData) const {
-    return E.Port == 0 && G.isOp(E.Node, Op) &&
-           G.node(E.Node).NumData == NumData && G.controlInputs(E.Node).empty();
-  }
   bool isTable(Endpoint Lookup, StringRef Bytes) const {
     auto Found = rowLookup(G, Lookup);
     return Found && G.attr(Found->Table, "value") == Bytes;
@@ -74,16 +70,16 @@ bool RepeatChecker::isShareOf(NodeId Merge, Endpoint E) const {
 /// gather \p Merge has in the single-device step.
 bool RepeatChecker::keeps(NodeId Merge, Endpoint Upto) const {
   int64_t Axis = axis(Merge);
-  if (Axis < 0 || !is(Upto, op::Fill, 2))
+  if (Axis < 0 || !isFreeOp(G, Upto, op::Fill, 2))
     return false;
   auto Count = constValue(G, G.input(Upto.Node, 0).Node);
   if (!Count || Count->Ints.size() != 1 || Count->Ints[0] != Axis + 1)
     return false;
   Endpoint Number = G.input(Upto.Node, 1);
-  if (is(Number, op::FloorDiv, 2) && isShareOf(Merge, Number))
+  if (isFreeOp(G, Number, op::FloorDiv, 2) && isShareOf(Merge, Number))
     return true;
   int64_t Times = 1;
-  if (is(Number, op::Mul, 2)) {
+  if (isFreeOp(G, Number, op::Mul, 2)) {
     Times = static_cast<int64_t>(
         constScalar(G, G.input(Number.Node, 1).Node).value_or(0));
     Number = G.input(Number.Node, 0);

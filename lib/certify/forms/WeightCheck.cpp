@@ -61,12 +61,14 @@ public:
 
 private:
   bool isSame(const RowWeight &A, const RowWeight &B) const {
-    return A.Rows.Of == B.Rows.Of && A.Rows.Axis == B.Rows.Axis &&
-           A.Power == B.Power;
+    return A.Rows == B.Rows && A.Power == B.Power;
   }
   bool isDivided(NodeId N, const RowWeight &By, bool IsCombined);
-  bool waitsFor(NodeId Product, const RowWeight &Weight,
-                const RowsRead::Source &Other) const;
+  bool waitsFor(NodeId Product, const RowCount &Own,
+                const RowCount &Other) const;
+  static RowCount rowsOf(const RowsRead::Source &S) {
+    return {{S.Node, 0}, S.Axis};
+  }
 
   Comparison &C;
   const Graph &G;
@@ -94,20 +96,14 @@ bool WeightChecker::isDivided(NodeId N, const RowWeight &By, bool IsCombined) {
   });
 }
 
-/// Returns true if \p Product waits for a check that \p Weight has as many rows
-/// as \p Other.
-bool WeightChecker::waitsFor(NodeId Product, const RowWeight &Weight,
-                             const RowsRead::Source &Other) const {
-  auto IsOther = [&](const RowCount &Rows) {
-    return Rows.Of == Endpoint{Other.Node, 0} && Rows.Axis == Other.Axis;
-  };
-  auto IsOwn = [&](const RowCount &Rows) {
-    return Rows.Of == Weight.Rows.Of && Rows.Axis == Weight.Rows.Axis;
-  };
+/// Returns true if \p Product waits for a check that \p Own and \p Other are
+/// equal.
+bool WeightChecker::waitsFor(NodeId Product, const RowCount &Own,
+                             const RowCount &Other) const {
   return any_of(G.controlInputs(Product), [&](Endpoint E) {
     auto Rows = comparedRows(G, E.Node);
-    return Rows && ((IsOwn(Rows->first) && IsOther(Rows->second)) ||
-                    (IsOther(Rows->first) && IsOwn(Rows->second)));
+    return Rows &&
+           (*Rows == std::pair(Own, Other) || *Rows == std::pair(Other, Own));
   });
 }
 
@@ -137,15 +133,14 @@ void WeightChecker::check(NodeId N) {
                "rows of all replicas follows");
   auto Sources = Read.of(G.input(N, 0).Node);
   const auto *Own = find_if(Sources, [&](const RowsRead::Source *S) {
-    return Weight->Rows.Of == Endpoint{S->Node, 0} &&
-           Weight->Rows.Axis == S->Axis;
+    return Weight->Rows == rowsOf(*S);
   });
   if (Own == Sources.end())
     return C.error(N, "multiplies by the number of other rows than its value "
                       "has");
   for (const RowsRead::Source *S : Sources)
     if (S != *Own && (!S->IsFed || (!(S->Origin == (*Own)->Origin) &&
-                                    !waitsFor(N, *Weight, *S))))
+                                    !waitsFor(N, Weight->Rows, rowsOf(*S)))))
       return C.error(N, "multiplies by a number of rows, but its value also "
                         "depends on the rows of '" +
                             originName(G, S->Node) + "'");

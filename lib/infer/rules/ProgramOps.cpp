@@ -118,8 +118,21 @@ static void share(SizeContext &C, DimId Old, DimId New) {
     C.assign(Old, {Own->C, 1, 1, Own->Rows}, New);
 }
 
-/// Multiplies sizes by powers of N. Their numbers do not change, because they
-/// are already those of the single-device step.
+/// Returns element \p I of the result: \p Size times N^\p Power. Its number
+/// does not change, because it is already that of the single-device step.
+static DimId scaledSize(SizeContext &C, unsigned I, DimId Size, int64_t Power) {
+  DimId New = C.slot(I);
+  if (auto S = C.Table.sym(Size); S && C.Table.hasSym(Size))
+    assignTimes(C, New, Size, *S, Power);
+  else if (Power == 1 && C.Table.followsRows(Size))
+    C.Table.markSame(New);
+  else if (Power == -1)
+    share(C, Size, New);
+  C.assignNumber(New, C.Table.number(Size));
+  return New;
+}
+
+/// Multiplies sizes by powers of N.
 static void scaledSizes(SizeContext &C) {
   Dims X = C.val(0);
   auto Powers = C.intListAttr(PowersAttr);
@@ -129,17 +142,8 @@ static void scaledSizes(SizeContext &C) {
   DimList List(X->begin(), X->end());
   for (unsigned I = 0; I < List.size(); ++I) {
     int64_t Power = Powers ? (*Powers)[I] : Each;
-    if (Power == 0)
-      continue;
-    DimId New = C.slot(I);
-    if (auto S = C.Table.sym(List[I]); S && C.Table.hasSym(List[I]))
-      assignTimes(C, New, List[I], *S, Power);
-    else if (Power == 1 && C.Table.followsRows(List[I]))
-      C.Table.markSame(New);
-    else if (Power == -1)
-      share(C, List[I], New);
-    C.assignNumber(New, C.Table.number(List[I]));
-    List[I] = New;
+    if (Power != 0)
+      List[I] = scaledSize(C, I, List[I], Power);
   }
   C.setValue(0, List);
 }
@@ -168,12 +172,8 @@ static bool addUp(SizeContext &C) {
   if (!X || !all_of(*X, IsRows))
     return false;
   DimList List(X->begin(), X->end());
-  for (unsigned I = 0; I < List.size(); ++I) {
-    DimId New = C.slot(I);
-    sizes::assignTimes(C, New, List[I], *C.Table.sym(List[I]), 1);
-    C.assignNumber(New, C.Table.number(List[I]));
-    List[I] = New;
-  }
+  for (unsigned I = 0; I < List.size(); ++I)
+    List[I] = sizes::scaledSize(C, I, List[I], 1);
   C.setValue(0, List);
   return true;
 }

@@ -66,6 +66,11 @@ static bool isFree(const Graph &G, NodeId N, ArrayRef<unsigned> Operands) {
          });
 }
 
+bool isFreeOp(const Graph &G, Endpoint E, StringRef Op, unsigned NumData) {
+  return E.Port == 0 && G.isOp(E.Node, Op) &&
+         G.node(E.Node).NumData == NumData && G.controlInputs(E.Node).empty();
+}
+
 std::optional<RowLookup> rowLookup(const Graph &G, Endpoint E) {
   if (E.Port != 0 || !G.isOp(E.Node, op::GatherV2) ||
       G.node(E.Node).NumData != 3)

@@ -73,10 +73,15 @@ NodeId keptMember(const Graph &G, NodeId N);
 /// if it keeps others.
 std::optional<unsigned> keptAxis(const Graph &G, NodeId Slice);
 
+/// Returns true if \p E is output 0 of an op \p Op with \p NumData operands
+/// that waits for no node.
+bool isFreeOp(const Graph &G, Endpoint E, llvm::StringRef Op, unsigned NumData);
+
 /// The size of a tensor along an axis, as the graph reads it.
 struct RowCount {
   Endpoint Of;
   int64_t Axis = 0;
+  bool operator==(const RowCount &O) const = default;
 };
 std::optional<RowCount> rowCount(const Graph &G, Endpoint E);
 

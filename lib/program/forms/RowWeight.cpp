@@ -13,13 +13,6 @@ using namespace llvm;
 
 namespace graft {
 
-/// Returns true if \p E is the result of an op \p Op with \p NumData operands
-/// that waits for no node.
-static bool is(const Graph &G, Endpoint E, StringRef Op, unsigned NumData) {
-  return E.Port == 0 && G.isOp(E.Node, Op) &&
-         G.node(E.Node).NumData == NumData && G.controlInputs(E.Node).empty();
-}
-
 bool passesWeightsOn(const Graph &G, NodeId N) {
   const Node &This = G.node(N);
   return This.NumData != 0 &&
@@ -30,14 +23,15 @@ bool passesWeightsOn(const Graph &G, NodeId N) {
 std::optional<RowWeight> rowWeight(const Graph &G, Endpoint E) {
   RowWeight Result;
   Endpoint Base = E;
-  while (is(G, Base, op::Mul, 2))
+  while (isFreeOp(G, Base, op::Mul, 2))
     Base = G.input(Base.Node, 1);
-  for (; is(G, E, op::Mul, 2) && G.input(E.Node, 1) == Base; ++Result.Power)
+  for (; isFreeOp(G, E, op::Mul, 2) && G.input(E.Node, 1) == Base;
+       ++Result.Power)
     E = G.input(E.Node, 0);
-  if (E != Base || !is(G, E, op::Cast, 1))
+  if (E != Base || !isFreeOp(G, E, op::Cast, 1))
     return std::nullopt;
   E = G.input(E.Node, 0);
-  if (is(G, E, FromReplicasOp, 1) &&
+  if (isFreeOp(G, E, FromReplicasOp, 1) &&
       G.stringAttr(E.Node, CombineAttr) == combine::Sum) {
     Result.OfAll = true;
     E = G.input(E.Node, 0);
@@ -54,7 +48,7 @@ std::optional<std::pair<RowCount, RowCount>> comparedRows(const Graph &G,
   for (Endpoint Control : G.controlInputs(Gate)) {
     NodeId Assert = Control.Node;
     if (!G.isOp(Assert, op::Assert) || G.node(Assert).NumData == 0 ||
-        !is(G, G.input(Assert, 0), op::Equal, 2))
+        !isFreeOp(G, G.input(Assert, 0), op::Equal, 2))
       continue;
     NodeId Same = G.input(Assert, 0).Node;
     auto One = rowCount(G, G.input(Same, 0)),
