@@ -219,7 +219,7 @@ static bool isReduction(StringRef Op) {
 static std::optional<int> axesLost(const Graph &G, Use U, RankOf Known) {
   StringRef Op = G.opName(U.User);
   unsigned Last = G.node(U.User).NumData - 1;
-  if (Op == op::Identity || Op == op::StopGradient ||
+  if (Op == op::Identity || Op == op::Cast || Op == op::StopGradient ||
       (Op == op::ConcatV2 && U.Index < Last))
     return 0;
   if (traitsOf(Op) & trait::Elementwise &&
