@@ -106,12 +106,18 @@ static void fromReplicas(SizeContext &C) {
 
 /// Relates \p Old, a size of the single-device step, to \p New, the share of
 /// one replica. If Old is unknown, marks New as a size that follows the rows of
-/// a replica. If New is known to be such a size, Old becomes N times New.
-static void share(SizeContext &C, DimId Old, DimId New) {
-  if (!C.Table.hasSym(Old) && C.Table.number(Old) == UnknownSize &&
-      !C.Table.followsRows(Old) &&
-      (C.options().Unpatched || C.Table.isSame(Old)))
-    C.Table.markRows(New);
+/// a replica. If Old is a number, New claims that it counts rows, as a changed
+/// constant does. If New is known to be such a size, Old becomes N times New.
+static void share(SizeContext &C, unsigned I, DimId Old, DimId New) {
+  if (!C.Table.hasSym(Old) && !C.Table.followsRows(Old) &&
+      (C.options().Unpatched || C.Table.isSame(Old))) {
+    if (C.Table.number(Old) == UnknownSize)
+      C.Table.markRows(New);
+    else if (auto S = C.Table.hasSym(New)
+                          ? std::nullopt
+                          : C.rowsAt(I, {C.N, 0}, /*Claimed=*/true))
+      C.assign(New, *S);
+  }
   auto Own = C.Table.hasSym(New) ? C.Table.sym(New) : std::nullopt;
   if (Own && Own->B == 1 && Own->R == 0 && Own->Ragged == 0 &&
       C.Table.isOfSplit(*Own))
@@ -127,7 +133,7 @@ static DimId scaledSize(SizeContext &C, unsigned I, DimId Size, int64_t Power) {
   else if (Power == 1 && C.Table.followsRows(Size))
     C.Table.markSame(New);
   else if (Power == -1)
-    share(C, Size, New);
+    share(C, I, Size, New);
   C.assignNumber(New, C.Table.number(Size));
   return New;
 }
