@@ -642,6 +642,8 @@ std::string LocalRuns::fault(NodeId N) const {
   if (mayLackRows(N))
     return "takes a tensor that may have no rows on a replica, for which "
            "TensorFlow's kernel fails or gives a wrong result";
+  if (dividesByNone(G, Facts.Dims, N))
+    return "divides by a number of rows that may be 0 on a replica";
   if (comparedSizes(N) == (OwnSize | AllSize))
     return "mixes a per-replica shard with rows of the whole batch, whose "
            "number differs";

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/rules/Rules.h"
+#include "lib/infer/sizes/RaggedRows.h"
 #include "lib/ops/ProgramOps.h"
 #include "lib/program/JoinedBatches.h"
 
@@ -296,7 +297,7 @@ static void arithmetic(SizeContext &C) {
   if (C.numData() == 1)
     return;
   Dims X = C.val(0), Y = C.val(1);
-  if (!X || !Y)
+  if (!X || !Y || dividesByNone(C.G, C.Known, C.N))
     return;
   // An empty operand makes the result empty.
   bool AnyEmpty = X->empty() || Y->empty();

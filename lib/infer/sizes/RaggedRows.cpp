@@ -120,4 +120,16 @@ bool mayBeNone(const Graph &G, const DimAnalysis &Dims, DimId Rows) {
   return false;
 }
 
+bool dividesByNone(const Graph &G, const DimAnalysis &Dims, NodeId N) {
+  bool Divides = StringSwitch<bool>(G.opName(N))
+                     .Cases(op::FloorDiv, op::TruncateDiv, true)
+                     .Cases(op::FloorMod, op::TruncateMod, op::Mod, true)
+                     .Default(false);
+  if (!Divides || !Dims.table().hasRagged())
+    return false;
+  auto Divisors = Dims.value(G.input(N, 1));
+  return Divisors &&
+         any_of(*Divisors, [&](DimId D) { return mayBeNone(G, Dims, D); });
+}
+
 } // namespace graft

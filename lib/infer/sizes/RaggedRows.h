@@ -40,6 +40,10 @@ private:
 /// not 0, because each row has an element.
 bool mayBeNone(const Graph &G, const DimAnalysis &Dims, DimId Rows);
 
+/// Returns true if \p N divides integers by a row count that may be 0 on a
+/// replica. TensorFlow fails there.
+bool dividesByNone(const Graph &G, const DimAnalysis &Dims, NodeId N);
+
 } // namespace graft
 
 #endif // GRAFT_LIB_INFER_SIZES_RAGGEDROWS_H
