@@ -73,10 +73,11 @@ RepeatedRows::RepeatedRows(const Graph &G, const ProgramFacts &Facts, bool Plan)
   }
   // Loops and arrays may pass a state on against the order of nodes.
   constexpr unsigned MaxRounds = 16;
+  size_t OfSources = Obstacles.size();
   for (unsigned Round = 0; Round < MaxRounds; ++Round) {
     // Sets that met in one round are one set in the next.
     erase_if(Needs, [](const Need &Each) { return Each.Kind != Need::Equal; });
-    Obstacles.clear();
+    Obstacles.resize(OfSources);
     std::vector<State> Before = Loops ? States : std::vector<State>();
     for (NodeId N : Facts.Order)
       States[N] = visit(N);
@@ -206,9 +207,15 @@ std::optional<unsigned> RepeatedRows::feedOf(const Source &S) {
   return Other;
 }
 
-/// Returns true if \p S splits a tensor that is computed, and no feed.
+/// Returns true if \p S splits a tensor that is computed, and no feed. A
+/// data-dependent number of rows has its own n, as the rows of a feed have.
 bool RepeatedRows::isComputed(const Source &S) const {
   NodeId Of = S.Rest.Of.Node;
+  auto Shape = Facts.Dims.shape(S.Rest.Of);
+  auto Axis = static_cast<size_t>(std::max<int64_t>(S.Rest.Axis, 0));
+  if (Shape && Axis < Shape->size() &&
+      Facts.Dims.table().isRagged((*Shape)[Axis]))
+    return false;
   return !G.dataInputs(Of).empty() && !readsBatch(G, Of) &&
          !G.hasAttr(S.Node, RowsAttr);
 }

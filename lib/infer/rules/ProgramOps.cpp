@@ -58,7 +58,7 @@ static void toReplicas(SizeContext &C) {
     if (C.isFixed(Old))
       C.assignNumber(New, Number);
     if (auto All = C.Table.sym(Old);
-        C.isDefined(Old) && All && All->B > 0 && All->R > 0)
+        C.isDefined(Old) && All && All->B > 0 && All->R > 0 && All->Ragged == 0)
       assignTimes(C, New, Old, {All->C, All->B, All->R, All->Rows}, -1);
     C.splitRows(New, 0, Input, /*Own=*/false);
     // The user has declared which feeds have equally many rows.
@@ -90,6 +90,10 @@ static void gatherReplicas(SizeContext &C) {
       C.options().Unpatched || (S && S->isLocal() && !C.hasOwnRows());
   if (S)
     assignTimes(C, New, Old, *S, 1);
+  else if (auto Own = C.isOp(FromReplicasOp) && Number == UnknownSize
+                          ? C.rowsAt(0, {C.N, 0}, /*Claimed=*/true)
+                          : std::nullopt)
+    assignTimes(C, New, Old, *Own, 1); // Unknown, but no rows of a replica.
   int64_t Times = IsOfAll ? 1 : C.options().Replicas;
   if (Number != UnknownSize && !MulOverflow(Number, Times, Number))
     C.assignNumber(New, Number);
