@@ -16,6 +16,7 @@
 
 #include "lib/certify/forms/InsertedForm.h"
 #include "lib/ops/Ops.h"
+#include "lib/ops/ProgramOps.h"
 
 using namespace llvm;
 
@@ -38,6 +39,17 @@ static NodeId packOf(const Comparison &C, NodeId Split) {
   return E.Node;
 }
 
+/// Returns operand \p I of \p Concat. If repeat-rows multiplies this term by
+/// n/N, because another term of the pack needs no such factor, returns the term
+/// before: RepeatedRows checks the factor.
+static Endpoint termOf(const Graph &G, NodeId Concat, unsigned I) {
+  Endpoint Term = G.input(Concat, I);
+  return G.node(Term.Node).Kind == Inserted::Scale &&
+                 G.intAttr(Term.Node, ShareAttr).value_or(0) != 0
+             ? G.input(Term.Node, 0)
+             : Term;
+}
+
 /// Returns the packed tensor x_i if \p E is the unpacked tensor y_i; otherwise
 /// no node.
 static Endpoint unpacked(const Comparison &C, Endpoint E) {
@@ -50,7 +62,7 @@ static Endpoint unpacked(const Comparison &C, Endpoint E) {
   NodeId Concat = packOf(C, Part.Node);
   if (Concat == NoNode || Part.Port + 1 >= G.node(Concat).NumData)
     return {};
-  NodeId Flat = G.input(Concat, Part.Port).Node;
+  NodeId Flat = termOf(G, Concat, Part.Port).Node;
   return isPack(G, Flat, op::Reshape) &&
                  !isPack(G, G.input(Flat, 0).Node, op::SplitV)
              ? G.input(Flat, 0)
@@ -87,7 +99,7 @@ static StringRef splitFault(const Comparison &C, const DimAnalysis &Dims,
       G.numOutputs(N) != Count)
     return "does not unpack as many tensors as were packed";
   for (unsigned I = 0; I < Count; ++I) {
-    Endpoint Flat = G.input(Concat, I);
+    Endpoint Flat = termOf(G, Concat, I);
     Endpoint Source =
         isPack(G, Flat.Node, op::Reshape) ? G.input(Flat.Node, 0) : Flat;
     if (staticElements(Dims, Source) != Sizes->Ints[I])
