@@ -307,6 +307,15 @@ bool WorkerSplitter::split(NodeId N) {
   }
   if (IsFeed) {
     shrinkFeed(G, Source.Node, Axis, 1, Count);
+    auto Shape = G.shapeAttr(Source.Node, "shape");
+    bool IsOpen = !Shape || Shape->UnknownRank ||
+                  Axis >= int64_t(Shape->Dims.size()) ||
+                  Shape->Dims[static_cast<size_t>(Axis)] < 0;
+    if (IsOpen && Count > 1 && Diags.wantsRemarks())
+      Diags.remark("worker", G.name(Source.Node),
+                   formatv("holds the rows of worker {0}; feed each worker "
+                           "equally many rows, since no node checks this",
+                           Worker));
     mark(Source.Node);
     Rows.emplace_back(Source.Node, Axis);
   }
