@@ -146,11 +146,13 @@ bool isScalarFeed(const Graph &G, Endpoint Feed) {
 /// any rank.
 static unsigned axesWanted(const Graph &G, Use U) {
   StringRef Op = G.opName(U.User);
+  if (Op == op::SparseTensorDenseMatMul) // indices, values, shape, matrix
+    return U.Index == 1 || U.Index == 2 ? 1 : 2;
   if (U.Index > 1)
     return 0;
   if (U.Index == 1)
     return StringSwitch<unsigned>(Op)
-        .Cases(op::MatMul, op::SparseTensorDenseMatMul, 2)
+        .Case(op::MatMul, 2)
         .Case(op::SparseSoftmaxCrossEntropyWithLogits, 1)
         .Default(0);
   return StringSwitch<unsigned>(Op)
