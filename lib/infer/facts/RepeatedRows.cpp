@@ -87,22 +87,28 @@ RepeatedRows::RepeatedRows(const Graph &G, const ProgramFacts &Facts, bool Plan)
   refuse(Sources.front().Node, "is read by loops that have no fixpoint");
 }
 
+/// Returns the size of axis \p Axis of \p E. Returns nothing if it has no such
+/// axis.
+static std::optional<DimId> sizeAt(const DimAnalysis &Dims, Endpoint E,
+                                   int64_t Axis) {
+  auto Shape = Dims.shape(E);
+  return Shape && Axis >= 0 && Axis < int64_t(Shape->size())
+             ? std::optional((*Shape)[static_cast<size_t>(Axis)])
+             : std::nullopt;
+}
+
 /// Returns true if \p Split splits rows whose number no definition tells. A
 /// fact may tell it, but the op that states the fact may not run.
 bool RepeatedRows::isOpen(NodeId Split) const {
-  auto Shape = Facts.Dims.shape(G.input(Split, 0));
-  auto Axis = static_cast<size_t>(G.intAttr(Split, "axis").value_or(0));
-  return !Shape || Axis >= Shape->size() ||
-         !Facts.Dims.origins().isFixed((*Shape)[Axis]);
+  auto Rows = sizeAt(Facts.Dims, G.input(Split, 0),
+                     G.intAttr(Split, "axis").value_or(0));
+  return !Rows || !Facts.Dims.origins().isFixed(*Rows);
 }
 
 bool RepeatedRows::hasNumber(unsigned S) const {
   const Source &Of = Sources[S];
-  auto Shape = Facts.Dims.shape({Of.Node, 0});
-  return Of.Rest.Axis >= 0 && Shape &&
-         static_cast<size_t>(Of.Rest.Axis) < Shape->size() &&
-         Facts.Dims.table().number(
-             (*Shape)[static_cast<size_t>(Of.Rest.Axis)]) != UnknownSize;
+  auto Rows = sizeAt(Facts.Dims, {Of.Node, 0}, Of.Rest.Axis);
+  return Rows && Facts.Dims.table().number(*Rows) != UnknownSize;
 }
 
 /// Returns the rows that \p N, a split or a scaled number, counts in a written
@@ -145,11 +151,9 @@ std::optional<RepeatedRows::Source> RepeatedRows::planSource(NodeId N) const {
 
 /// Stores the number of rows of \p S, a split.
 void RepeatedRows::countRows(Source &S) {
-  auto Shape = Facts.Dims.shape({S.Node, 0});
-  auto Axis = static_cast<size_t>(G.intAttr(S.Node, "axis").value_or(0));
-  auto Rows = Shape && Axis < Shape->size()
-                  ? Facts.Dims.table().sym((*Shape)[Axis])
-                  : std::nullopt;
+  auto Size =
+      sizeAt(Facts.Dims, {S.Node, 0}, G.intAttr(S.Node, "axis").value_or(0));
+  auto Rows = Size ? Facts.Dims.table().sym(*Size) : std::nullopt;
   if (!Rows || Rows->B != 1 || Rows->R != 0 || Rows->Ragged != 0 ||
       !Facts.Dims.table().isOfSplit(*Rows) || Rows->C < 1) {
     refuse(S.Node, "splits a number of rows that does not follow the batch");
@@ -158,7 +162,7 @@ void RepeatedRows::countRows(Source &S) {
   const SizeOrigins &Origins = Facts.Dims.origins();
   S.Rows = Rows->Rows;
   S.Times = Rows->C;
-  S.Origin = Origins.of((*Shape)[Axis]);
+  S.Origin = Origins.of(*Size);
   // Only a definition says that a group of rows belongs together.
   int64_t Unit =
       Origins.settled(S.Origin) == Origins.settled(SizeOrigins::originOf(*Rows))
@@ -211,12 +215,9 @@ std::optional<unsigned> RepeatedRows::feedOf(const Source &S) {
 /// data-dependent number of rows has its own n, as the rows of a feed have.
 bool RepeatedRows::isComputed(const Source &S) const {
   NodeId Of = S.Rest.Of.Node;
-  auto Shape = Facts.Dims.shape(S.Rest.Of);
-  auto Axis = static_cast<size_t>(std::max<int64_t>(S.Rest.Axis, 0));
-  if (Shape && Axis < Shape->size() &&
-      Facts.Dims.table().isRagged((*Shape)[Axis]))
-    return false;
-  return !G.dataInputs(Of).empty() && !readsBatch(G, Of) &&
+  auto Rows = sizeAt(Facts.Dims, S.Rest.Of, S.Rest.Axis);
+  return !(Rows && Facts.Dims.table().isRagged(*Rows)) &&
+         !G.dataInputs(Of).empty() && !readsBatch(G, Of) &&
          !G.hasAttr(S.Node, RowsAttr);
 }
 
@@ -289,12 +290,11 @@ unsigned RepeatedRows::sourceIn(State S) const {
 
 std::optional<int64_t> RepeatedRows::rowsOf(NodeId Merge, unsigned S,
                                             int64_t Axis) const {
-  auto Shape = Facts.Dims.shape(G.input(Merge, 0));
+  auto Size = sizeAt(Facts.Dims, G.input(Merge, 0), Axis);
   const Source &Of = Sources[S];
-  if (!Shape || Axis < 0 || Axis >= int64_t(Shape->size()) || Of.Rest.Axis < 0)
+  if (!Size || Of.Rest.Axis < 0)
     return std::nullopt;
-  DimId Size = (*Shape)[static_cast<size_t>(Axis)];
-  auto Rows = Facts.Dims.table().sym(Size);
+  auto Rows = Facts.Dims.table().sym(*Size);
   if (!Rows || Rows->B != 1 || Rows->R != 0 || Rows->Ragged != 0 ||
       Rows->Rows != Of.Rows)
     return std::nullopt;
@@ -303,7 +303,7 @@ std::optional<int64_t> RepeatedRows::rowsOf(NodeId Merge, unsigned S,
   NodeId N = G.input(Merge, 0).Node;
   bool IsKnown =
       !Plan || (States[N] == only(S) && (OfJoined.empty() || !OfJoined[N]));
-  if (!IsKnown || !(Facts.Dims.origins().of(Size) == Of.Origin))
+  if (!IsKnown || !(Facts.Dims.origins().of(*Size) == Of.Origin))
     return std::nullopt;
   int64_t Times = Rows->C * Of.Rest.Unit;
   return Times % Of.Times == 0 ? std::optional(Times / Of.Times) : std::nullopt;

@@ -117,10 +117,8 @@ static void share(SizeContext &C, unsigned I, DimId Old, DimId New) {
       (C.options().Unpatched || C.Table.isSame(Old))) {
     if (C.Table.number(Old) == UnknownSize)
       C.Table.markRows(New);
-    else if (auto S = C.Table.hasSym(New)
-                          ? std::nullopt
-                          : C.rowsAt(I, {C.N, 0}, /*Claimed=*/true))
-      C.assign(New, *S);
+    else
+      C.claimRows(I, New);
   }
   auto Own = C.Table.hasSym(New) ? C.Table.sym(New) : std::nullopt;
   if (Own && Own->B == 1 && Own->R == 0 && Own->Ragged == 0 &&

@@ -121,13 +121,13 @@ bool mayBeNone(const Graph &G, const DimAnalysis &Dims, DimId Rows) {
 }
 
 bool dividesByNone(const Graph &G, const DimAnalysis &Dims, NodeId N) {
+  if (!Dims.table().hasRagged())
+    return false;
   bool Divides = StringSwitch<bool>(G.opName(N))
                      .Cases(op::FloorDiv, op::TruncateDiv, true)
                      .Cases(op::FloorMod, op::TruncateMod, op::Mod, true)
                      .Default(false);
-  if (!Divides || !Dims.table().hasRagged())
-    return false;
-  auto Divisors = Dims.value(G.input(N, 1));
+  auto Divisors = Divides ? Dims.value(G.input(N, 1)) : std::nullopt;
   return Divisors &&
          any_of(*Divisors, [&](DimId D) { return mayBeNone(G, Dims, D); });
 }

@@ -308,11 +308,17 @@ DimId SizeContext::changedNumber(unsigned Slot, int64_t Was, int64_t Now) {
   if (Was == UnknownSize)
     Table.markSame(D);
   assignNumber(D, Was);
-  if (Was != Now && Now > 0 && !Table.hasSym(D) &&
-      Was % A.Options.Replicas == 0 && Was / A.Options.Replicas == Now)
-    if (auto S = rowsAt(Slot, {N, 0}, /*Claimed=*/true))
-      assign(D, *S);
+  if (Was != Now && Now > 0 && Was % A.Options.Replicas == 0 &&
+      Was / A.Options.Replicas == Now)
+    claimRows(Slot, D);
   return D;
+}
+
+void SizeContext::claimRows(unsigned Slot, DimId D) {
+  if (Table.hasSym(D))
+    return;
+  if (auto S = rowsAt(Slot, {N, 0}, /*Claimed=*/true))
+    assign(D, *S);
 }
 
 std::optional<Sym> SizeContext::elementsOf(ArrayRef<DimId> List) const {

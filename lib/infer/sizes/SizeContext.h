@@ -212,6 +212,9 @@ public:
 
   /// Makes a symbol for a number of rows that the node defines.
   std::optional<Sym> rowsAt(unsigned Slot, Endpoint Of, bool Claimed = false);
+  /// Claims that \p D, if nothing else is known of it than a number, counts the
+  /// rows of a replica.
+  void claimRows(unsigned Slot, DimId D);
   /// States that \p Rows is the number of rows of \p Of on one replica. With
   /// \p Own, each replica reads a separate batch. Otherwise \p Of is split.
   void splitRows(DimId Rows, unsigned Slot, Endpoint Of, bool Own);

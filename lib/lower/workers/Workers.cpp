@@ -62,6 +62,7 @@ private:
              NodeId Like, const AttrRun &Attrs);
   Endpoint constant(NodeId N, StringRef Suffix, StringRef Value, unsigned Type);
   void elide(NodeId N);
+  void remarkOpen(NodeId Feed, int64_t Axis);
   bool split(NodeId N);
   void merge(NodeId N);
   void mergeTruths();
@@ -289,6 +290,19 @@ void WorkerSplitter::elide(NodeId N) {
   G.remove(N);
 }
 
+/// Remarks that \p Feed may hold any number of rows along \p Axis.
+void WorkerSplitter::remarkOpen(NodeId Feed, int64_t Axis) {
+  if (Count == 1 || !Diags.wantsRemarks())
+    return;
+  auto Shape = G.shapeAttr(Feed, "shape");
+  if (!Shape || Shape->UnknownRank || Axis >= int64_t(Shape->Dims.size()) ||
+      Shape->Dims[static_cast<size_t>(Axis)] < 0)
+    Diags.remark("worker", G.name(Feed),
+                 formatv("holds the rows of worker {0}; feed each worker "
+                         "equally many rows, since no node checks this",
+                         Worker));
+}
+
 bool WorkerSplitter::split(NodeId N) {
   Endpoint Source = G.input(N, 0);
   int64_t Axis = G.intAttr(N, "axis").value_or(0);
@@ -307,15 +321,7 @@ bool WorkerSplitter::split(NodeId N) {
   }
   if (IsFeed) {
     shrinkFeed(G, Source.Node, Axis, 1, Count);
-    auto Shape = G.shapeAttr(Source.Node, "shape");
-    bool IsOpen = !Shape || Shape->UnknownRank ||
-                  Axis >= int64_t(Shape->Dims.size()) ||
-                  Shape->Dims[static_cast<size_t>(Axis)] < 0;
-    if (IsOpen && Count > 1 && Diags.wantsRemarks())
-      Diags.remark("worker", G.name(Source.Node),
-                   formatv("holds the rows of worker {0}; feed each worker "
-                           "equally many rows, since no node checks this",
-                           Worker));
+    remarkOpen(Source.Node, Axis);
     mark(Source.Node);
     Rows.emplace_back(Source.Node, Axis);
   }
