@@ -25,6 +25,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/graph/AttrRun.h"
+#include "lib/graph/Walk.h"
 #include "lib/infer/facts/ProgramFacts.h"
 #include "lib/io/Module.h"
 #include "lib/ops/Ops.h"
@@ -302,27 +303,15 @@ bool MergeFetches::nameLocals(const Fetches &Found, NodeId End) {
 /// Returns true if a fetch, or a value that the step writes, depends on a feed
 /// that is split.
 bool MergeFetches::usesSplitFeed(const Fetches &Found) const {
-  BitVector Uses(G->size());
-  std::vector<NodeId> Work;
-  auto Add = [&](NodeId N) {
-    if (!Uses[N])
-      Work.push_back(N);
-    Uses.set(N);
-  };
+  std::vector<NodeId> From;
   for (NodeId N : Facts->Order) {
     if (G->node(N).Kind == Inserted::Split)
-      Add(G->input(N, 0).Node);
+      From.push_back(G->input(N, 0).Node);
     else if (G->isPerReplica(N) || isMarkedOnce(*G, N))
-      Add(N);
+      From.push_back(N);
   }
-  while (!Work.empty()) {
-    NodeId N = Work.back();
-    Work.pop_back();
-    G->forEachUse(N, [&](Use U) {
-      if (G->isData(U))
-        Add(U.User);
-    });
-  }
+  BitVector Uses(G->size());
+  walkUsers(*G, std::move(From), Along::Data, Uses);
   return any_of(Found.tensors(),
                 [&](const auto &T) { return Uses[T.first.first]; }) ||
          any_of(Facts->Order, [&](NodeId N) {

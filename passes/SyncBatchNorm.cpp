@@ -42,6 +42,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/graph/AttrRun.h"
+#include "lib/graph/Walk.h"
 #include "lib/infer/facts/ProgramFacts.h"
 #include "lib/infer/rules/BatchNormReads.h"
 #include "lib/io/Module.h"
@@ -218,17 +219,15 @@ void SyncBatchNorm::infer(NodeId Node) {
 /// depend on them. These shapes changed, and TensorFlow checks `_output_shapes`
 /// at import.
 void SyncBatchNorm::forgetShapes(NodeId Node) {
-  SmallVector<NodeId, 8> Work{Node};
-  DenseSet<NodeId> Seen{Node};
-  while (!Work.empty()) {
-    NodeId At = Work.pop_back_val();
+  DenseSet<NodeId> Seen;
+  walkFrom({Node}, Seen, [&](NodeId At, std::vector<NodeId> &Next) {
     G->removeAttr(At, "_output_shapes");
     G->forEachUse(At, [&](Use Of) {
       if (G->isData(Of) && (At != Node || G->input(Of).Port >= 3) &&
-          !is_contained(Gradients, Of.User) && Seen.insert(Of.User).second)
-        Work.push_back(Of.User);
+          !is_contained(Gradients, Of.User))
+        Next.push_back(Of.User);
     });
-  }
+  });
 }
 
 void SyncBatchNorm::correctGradient(NodeId Gradient) {

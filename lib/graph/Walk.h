@@ -61,6 +61,13 @@ void close(std::vector<NodeId> From, SetT &Seen, GoesOnFn GoesOn, NextFn Next) {
 
 } // namespace walk
 
+/// Adds to \p Seen the nodes \p From and all nodes that \p Visit adds to the
+/// list `std::vector<NodeId> &Next` for an added node.
+template <typename SetT, typename Fn>
+void walkFrom(std::vector<NodeId> From, SetT &Seen, Fn Visit) {
+  walk::close(std::move(From), Seen, walk::Everywhere, Visit);
+}
+
 /// Adds to \p Seen the nodes \p From and all nodes on which they depend,
 /// directly or indirectly. The walk stops at nodes that are in \p Seen already.
 /// Calls \p GoesOn once for each added node, and continues at the inputs of the

@@ -7,6 +7,7 @@
 #include "lib/rewrite/FedSizes.h"
 
 #include "lib/graph/AttrRun.h"
+#include "lib/graph/Walk.h"
 #include "lib/infer/graph/Topology.h"
 #include "lib/ops/OpRule.h"
 #include "lib/ops/Ops.h"
@@ -22,19 +23,19 @@ using namespace llvm;
 namespace graft {
 
 bool leadsToSize(const Graph &G, NodeId N, bool OfDraws) {
-  SmallVector<NodeId, 8> Due = {N};
-  DenseSet<NodeId> Seen = {N};
+  DenseSet<NodeId> Seen;
   bool IsSize = false;
-  while (!Due.empty() && !IsSize)
-    G.forEachUse(Due.pop_back_val(), [&](Use U) {
-      if (G.input(U.User, U.Index).isControl())
+  walkFrom({N}, Seen, [&](NodeId At, std::vector<NodeId> &Next) {
+    G.forEachUse(At, [&](Use U) {
+      if (IsSize || G.input(U.User, U.Index).isControl())
         return;
       const OpRule &Rule = ruleOf(G.opName(U.User));
       IsSize |= isOperand(Rule.SizeOperands, U.Index) &&
                 (OfDraws || !(Rule.Is & trait::DrawsRows));
-      if (Rule.Values && Seen.insert(U.User).second)
-        Due.push_back(U.User);
+      if (Rule.Values)
+        Next.push_back(U.User);
     });
+  });
   return IsSize;
 }
 

@@ -7,6 +7,7 @@
 #include "lib/rewrite/UnprovedWrites.h"
 
 #include "lib/graph/AttrRun.h"
+#include "lib/graph/Walk.h"
 #include "lib/infer/facts/LocalRuns.h"
 #include "lib/ops/Ops.h"
 #include "lib/program/Program.h"
@@ -151,13 +152,8 @@ void RepairFinder::repairRows(NodeId N) {
 /// Repairs \p Rows that were summed by the segment ids of all replicas: gathers
 /// the operands of the UnsortedSegmentSum ops behind \p Rows.
 void RepairFinder::repairSegments(Endpoint Rows, bool Adds, StringRef Text) {
-  std::vector<Endpoint> Work{Rows};
   DenseSet<NodeId> Seen;
-  while (!Work.empty()) {
-    NodeId At = Work.back().Node;
-    Work.pop_back();
-    if (!Seen.insert(At).second)
-      continue;
+  walkFrom({Rows.Node}, Seen, [&](NodeId At, std::vector<NodeId> &Next) {
     uint32_t Is = ruleOf(G.opName(At)).Is;
     if (G.isOp(At, op::UnsortedSegmentSum)) {
       Endpoint Of = G.input(At, 0);
@@ -170,9 +166,9 @@ void RepairFinder::repairSegments(Endpoint Rows, bool Adds, StringRef Text) {
                (Is & trait::Elementwise && !(Is & trait::KeepsZeros))) {
       for (Endpoint E : G.dataInputs(At))
         if (Local.differs(E))
-          Work.push_back(E);
+          Next.push_back(E.Node);
     }
-  }
+  });
 }
 
 /// Repairs a write of a whole value: the mean of the nearest gradient.

@@ -17,6 +17,7 @@
 #include "lib/certify/compare/RunsApart.h"
 
 #include "lib/certify/forms/InsertedForm.h"
+#include "lib/graph/Walk.h"
 #include "lib/infer/facts/Needs.h"
 #include "lib/infer/facts/NumberSets.h"
 #include "lib/infer/graph/Conditions.h"
@@ -303,36 +304,26 @@ bool RunsApart::findExtra() {
 /// only if a selected node depends on it.
 void RunsApart::choose() {
   IsBelow.assign(G.size(), false);
-  std::vector<bool> IsRoot(G.size());
-  std::vector<NodeId> Work;
-  auto AddRoot = [&](NodeId N) {
-    IsRoot[N] = true;
-    Work.push_back(N);
-  };
+  std::vector<NodeId> Roots;
   for (NodeId N : Facts.Order)
     if (IsExtra[N]) {
-      AddRoot(N);
+      Roots.push_back(N);
       if (isInserted(N))
-        AddRoot(C.ProgramOf[nameOf(N)]);
+        Roots.push_back(C.ProgramOf[nameOf(N)]);
     }
-  auto Add = [&](NodeId N) {
-    if (IsBelow[N])
-      return;
-    IsBelow[N] = true;
-    if (!IsRoot[N])
-      Work.push_back(N);
-  };
-  while (!Work.empty()) {
-    NodeId N = Work.back();
-    Work.pop_back();
+  std::vector<bool> IsChosen(G.size());
+  walkFrom(Roots, IsChosen, [&](NodeId N, std::vector<NodeId> &Next) {
+    size_t Others = Next.size();
     for (Endpoint E : G.inputs(N))
-      Add(E.Node);
+      Next.push_back(E.Node);
     if (!isInserted(N))
       for (Endpoint E : In.inputs(C.InputOf[N]))
-        Add(C.ProgramOf[E.Node]);
-  }
+        Next.push_back(C.ProgramOf[E.Node]);
+    for (NodeId Below : drop_begin(Next, Others))
+      IsBelow[Below] = true;
+  });
   for (NodeId N : Facts.Order)
-    if (IsRoot[N] || IsBelow[N])
+    if (IsChosen[N])
       Order.push_back(N);
 }
 

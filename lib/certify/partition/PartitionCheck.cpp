@@ -8,6 +8,7 @@
 
 #include "lib/certify/partition/PartitionTerms.h"
 #include "lib/graph/AttrWire.h"
+#include "lib/graph/Walk.h"
 #include "lib/ops/Ops.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -127,26 +128,18 @@ bool PartitionChecker::isInTime(NodeId I, unsigned K, uint32_t Waits) {
           Users[E.Node].push_back(N);
     }
     After.resize(In.size());
-    std::vector<NodeId> Work;
+    std::vector<NodeId> Updates;
     for (NodeId N = 0; N < In.size(); ++N) {
       const OpDef *Def =
           In.isLive(N) && In.numData(N) > 0 ? findOp(inputOp(N)) : nullptr;
       for (unsigned J = 0; Def && J < Def->update().NumVars; ++J)
         if (const PartedVariable *C = cutOf(In.inputs(N)[J]);
-            C && C->Var == Var && !After[N]) {
-          After[N] = true;
-          Work.push_back(N);
-        }
+            C && C->Var == Var)
+          Updates.push_back(N);
     }
-    while (!Work.empty()) {
-      NodeId N = Work.back();
-      Work.pop_back();
-      for (NodeId User : Users[N])
-        if (!After[User]) {
-          After[User] = true;
-          Work.push_back(User);
-        }
-    }
+    walkFrom(Updates, After, [&](NodeId N, std::vector<NodeId> &Next) {
+      append_range(Next, Users[N]);
+    });
   }
   for (unsigned J = 0; J < In.numData(I); ++J)
     if (J != K && After[In.inputs(I)[J].Node])

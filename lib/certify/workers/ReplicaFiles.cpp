@@ -15,6 +15,7 @@
 #include "lib/certify/forms/InsertedForm.h"
 #include "lib/graph/CopyWord.h"
 #include "lib/graph/DeviceName.h"
+#include "lib/graph/Walk.h"
 #include "lib/infer/graph/Loops.h"
 #include "lib/infer/graph/Variables.h"
 #include "lib/ops/OpRule.h"
@@ -394,13 +395,7 @@ bool ReplicaFiles::compare(unsigned File) {
 
 void ReplicaFiles::findCopies() {
   IsCopied.assign(G->size(), false);
-  std::vector<NodeId> Work;
-  auto Copy = [&](NodeId N) {
-    if (IsCopied[N])
-      return;
-    IsCopied[N] = true;
-    Work.push_back(N);
-  };
+  std::vector<NodeId> From;
   for (NodeId N = 0; N < G->size(); ++N) {
     StringRef Op = G->opName(N);
     if (G->isLive(N) &&
@@ -408,11 +403,9 @@ void ReplicaFiles::findCopies() {
          Roles[N] == Role::Slice || Op == op::CollectiveReduce ||
          Op == op::CollectiveGather ||
          copyNameIn(In, Word, G->name(N)).Replica == 0))
-      Copy(N);
+      From.push_back(N);
   }
-  while (!Work.empty()) {
-    NodeId N = Work.back();
-    Work.pop_back();
+  walkFrom(From, IsCopied, [&](NodeId N, std::vector<NodeId> &Next) {
     G->forEachUse(N, [&](Use U) {
       // A control edge does not make a NoOp, or a node with data inputs,
       // per-replica: such a node waits for all copies.
@@ -420,9 +413,9 @@ void ReplicaFiles::findCopies() {
                                      !G->dataInputs(U.User).empty());
       if (!Waits && !joins(U.User) && Roles[U.User] != Role::Send &&
           Roles[U.User] != Role::Broadcast && !Vars->isOnce(*G, U.User))
-        Copy(U.User);
+        Next.push_back(U.User);
     });
-  }
+  });
 }
 
 /// Returns true if \p N is unreplicated, but its value differs per worker.

@@ -283,23 +283,21 @@ bool Chooser::onlySets(Endpoint Feed) const {
   static constexpr StringLiteral TakesPart[] = {
       op::Identity, op::Reshape, op::Slice,   op::StridedSlice, op::Split,
       op::SplitV,   op::Unpack,  op::Squeeze, op::ExpandDims,   op::Cast};
-  SmallVector<NodeId, 8> Work{Feed.Node};
-  SmallSet<NodeId, 16> Parts;
+  DenseSet<NodeId> Parts;
   bool Sets = false, Other = false;
-  while (!Work.empty() && !Other) {
-    NodeId N = Work.pop_back_val();
+  walkFrom({Feed.Node}, Parts, [&](NodeId N, std::vector<NodeId> &Next) {
     G.forEachUse(N, [&](Use U) {
-      if (!G.isData(U) || (N == Feed.Node && G.input(U) != Feed))
+      if (Other || !G.isData(U) || (N == Feed.Node && G.input(U) != Feed))
         return;
       const OpDef *Def = G.opDef(U.User);
       if (Def && Def->update().Kind == UpdateKind::Assign)
         Sets = true;
       else if (!is_contained(TakesPart, G.opName(U.User)))
         Other = true;
-      else if (Parts.insert(U.User).second)
-        Work.push_back(U.User);
+      else
+        Next.push_back(U.User);
     });
-  }
+  });
   return Sets && !Other;
 }
 

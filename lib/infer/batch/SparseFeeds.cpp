@@ -575,14 +575,12 @@ Endpoint EntryFinder::rootOf(Endpoint E, Part Of) const {
 /// Returns true if only ops of Entries compute dense rows from \p E. Other
 /// readers are unreplicated and read the whole tensor.
 bool EntryFinder::onlyEntries(Endpoint E, Part Of) const {
-  SmallVector<Endpoint, 16> Work{E};
   DenseSet<NodeId> Seen;
   bool Fits = true;
-  while (!Work.empty() && Fits) {
-    Endpoint At = Work.pop_back_val();
-    bool IsEntries = At == E;
-    G.forEachUse(At.Node, [&](Use U) {
-      if (!G.isData(U) || (IsEntries && G.input(U.User, U.Index) != E))
+  walkFrom({E.Node}, Seen, [&](NodeId N, std::vector<NodeId> &Next) {
+    bool IsEntries = N == E.Node;
+    G.forEachUse(N, [&](Use U) {
+      if (!Fits || !G.isData(U) || (IsEntries && G.input(U) != E))
         return;
       auto A = takesEntries(G, U.User);
       if (A && Entries.contains(U.User) &&
@@ -591,10 +589,9 @@ bool EntryFinder::onlyEntries(Endpoint E, Part Of) const {
       Fits &= !givesRows(G, U.User) && !G.isOp(U.User, op::CTCLoss) &&
               !G.isOp(U.User, op::CTCLossV2) &&
               !G.isOp(U.User, op::SparseFillEmptyRows);
-      if (Seen.insert(U.User).second)
-        Work.push_back({U.User, 0});
+      Next.push_back(U.User);
     });
-  }
+  });
   return Fits;
 }
 

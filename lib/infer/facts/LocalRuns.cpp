@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/infer/facts/LocalRuns.h"
+#include "lib/graph/Walk.h"
 #include "lib/ops/ProgramOps.h"
 
 #include "lib/ops/OpRule.h"
@@ -331,28 +332,25 @@ bool LocalRuns::keepsRows(NodeId N, unsigned Port, uint8_t In) const {
 }
 
 Spoils LocalRuns::spoiledBy(NodeId N) const {
-  DenseSet<NodeId> Seen{N}, Variables;
-  std::vector<NodeId> Work{N};
+  DenseSet<NodeId> Seen, Variables;
   Spoils Result;
-  while (!Work.empty()) {
-    NodeId At = Work.back();
-    Work.pop_back();
+  walkFrom({N}, Seen, [&](NodeId At, std::vector<NodeId> &Next) {
     if (Facts.Vars.isUpdate(G, At)) {
       for (unsigned I = 0; I < Facts.Vars.update(G, At).NumVars; ++I)
         if (NodeId Var = Facts.Vars.variableOf(G.input(At, I));
             Var != NoNode && Variables.insert(Var).second &&
             Result.Variables++ == 0)
           Result.Variable = Var;
-      continue;
+      return;
     }
     if (G.node(At).Kind == Inserted::Merge && !G.hasUses(At) &&
         Result.Fetches++ == 0)
       Result.Fetch = At;
     G.forEachUse(At, [&](Use U) {
-      if (U.Index < G.node(U.User).NumData && Seen.insert(U.User).second)
-        Work.push_back(U.User);
+      if (G.isData(U))
+        Next.push_back(U.User);
     });
-  }
+  });
   return Result;
 }
 

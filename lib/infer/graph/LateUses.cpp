@@ -12,6 +12,7 @@
 
 #include "lib/infer/graph/LateUses.h"
 
+#include "lib/graph/Walk.h"
 #include "lib/infer/graph/Conditions.h"
 #include "lib/infer/graph/Loops.h"
 #include "lib/infer/graph/References.h"
@@ -112,10 +113,8 @@ void Finder::findLate() {
 }
 
 void Finder::addUses(NodeId Var) {
-  SmallVector<NodeId, 8> Work{Var};
-  DenseSet<NodeId> Seen{Var};
-  while (!Work.empty()) {
-    NodeId View = Work.pop_back_val();
+  DenseSet<NodeId> Seen;
+  walkFrom({Var}, Seen, [&](NodeId View, std::vector<NodeId> &Next) {
     G.forEachUse(View, [&](Use U) {
       if (Budget != 0)
         --Budget;
@@ -124,14 +123,13 @@ void Finder::addUses(NodeId Var) {
         return;
       bool IsVariable = Vars.variableOf(G.input(U)) == Var;
       if (IsVariable && G.isRefInput(User, U.Index)) {
-        if (Vars.variableOf({User, 0}) == Var && Seen.insert(User).second)
-          Work.push_back(User);
+        if (Vars.variableOf({User, 0}) == Var)
+          Next.push_back(User);
         return;
       }
       if (isView(U)) {
         Views.insert(User);
-        if (Seen.insert(User).second)
-          Work.push_back(User);
+        Next.push_back(User);
       }
       // An Identity of the variable reads it when it runs. A Merge forwards the
       // value of one side of a conditional, and no update of the other side
@@ -143,7 +141,7 @@ void Finder::addUses(NodeId Var) {
           !G.isOp(User, op::ZerosLike))
         Found.push_back({.Var = Var, .View = View, .Of = U, .Updates = {}});
     });
-  }
+  });
   if (Budget == 0)
     G.forEachUse(Var, [&](Use U) { Result.Open.push_back({U, Var}); });
 }

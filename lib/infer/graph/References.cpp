@@ -141,23 +141,23 @@ void LateReads::add(NodeId Var) {
 
 NodeId LateReads::lateView(NodeId Read,
                            function_ref<bool(NodeId)> Copies) const {
-  SmallVector<NodeId, 8> Views{Read};
+  NodeId Found = NoNode;
   DenseSet<NodeId> Seen;
-  while (!Views.empty()) {
-    NodeId View = Views.pop_back_val();
-    bool Late = G.anyUse(View, [&](Use U) {
-      return G.isData(U) && isLate(U.User) &&
-             (View != Read || G.isOp(U.User, op::Merge));
-    });
-    if (Late)
-      return View;
+  walkFrom({Read}, Seen, [&](NodeId View, std::vector<NodeId> &Next) {
+    if (Found != NoNode)
+      return;
+    if (G.anyUse(View, [&](Use U) {
+          return G.isData(U) && isLate(U.User) &&
+                 (View != Read || G.isOp(U.User, op::Merge));
+        }))
+      Found = View;
     G.forEachUse(View, [&](Use U) {
       if (G.isData(U) && !isLate(U.User) && passesMemoryOn(G, U.User) &&
-          Seen.insert(U.User).second && !(Copies && Copies(U.User)))
-        Views.push_back(U.User);
+          !(Copies && Copies(U.User)))
+        Next.push_back(U.User);
     });
-  }
-  return NoNode;
+  });
+  return Found;
 }
 
 } // namespace graft

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/io/functions/FunctionGraph.h"
+#include "lib/graph/Walk.h"
 
 #include "lib/io/Serialize.h"
 #include "lib/ops/OpTable.h"
@@ -295,26 +296,22 @@ private:
 /// Returns a flag for each node: true if a result, an effect or a named tensor
 /// needs the node.
 std::vector<bool> BodyMaker::findNeeded() const {
-  std::vector<bool> Needed(Nodes.size());
-  std::vector<unsigned> Work;
-  auto Need = [&](StringRef Text) {
+  auto Add = [&](StringRef Text, std::vector<unsigned> &To) {
     auto It = IndexOf.find(InputText(Text).node());
-    if (It == IndexOf.end() || Needed[It->second])
-      return;
-    Needed[It->second] = true;
-    Work.push_back(It->second);
+    if (It != IndexOf.end())
+      To.push_back(It->second);
   };
+  std::vector<unsigned> Ends;
   for (StringRef Result : Like.Results)
-    Need(Result);
-  Need(Like.Effects);
+    Add(Result, Ends);
+  Add(Like.Effects, Ends);
   for (StringRef Tensor : Like.Named)
-    Need(Tensor);
-  while (!Work.empty()) {
-    const NodeDef &Node = *Nodes[Work.back()];
-    Work.pop_back();
-    for (const std::string &Input : Node.input())
-      Need(Input);
-  }
+    Add(Tensor, Ends);
+  std::vector<bool> Needed(Nodes.size());
+  walkFrom(Ends, Needed, [&](unsigned At, std::vector<unsigned> &Next) {
+    for (const std::string &Input : Nodes[At]->input())
+      Add(Input, Next);
+  });
   return Needed;
 }
 

@@ -15,6 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/graph/Walk.h"
 #include "lib/io/inline/Inliner.h"
 #include "lib/ops/Ops.h"
 
@@ -361,29 +362,24 @@ static std::vector<bool> findNeeded(const tensorflow::FunctionDef &Def) {
   StringMap<unsigned> IndexOf;
   for (const tensorflow::NodeDef &Node : Def.node_def())
     IndexOf[Node.name()] = static_cast<unsigned>(IndexOf.size());
-  std::vector<bool> Needed(IndexOf.size());
-  std::vector<unsigned> Work;
-  auto Need = [&](StringRef Text) {
+  auto Add = [&](StringRef Text, std::vector<unsigned> &To) {
     Text.consume_front("^");
-    auto It = IndexOf.find(Text.split(':').first);
-    if (It == IndexOf.end() || Needed[It->second])
-      return;
-    Needed[It->second] = true;
-    Work.push_back(It->second);
+    if (auto It = IndexOf.find(Text.split(':').first); It != IndexOf.end())
+      To.push_back(It->second);
   };
+  std::vector<unsigned> Ends;
   for (const auto &[Name, Source] : Def.ret())
-    Need(Source);
+    Add(Source, Ends);
   for (const auto &[Name, Source] : Def.control_ret())
-    Need(Source);
+    Add(Source, Ends);
   for (const tensorflow::NodeDef &Node : Def.node_def())
     if (const OpDef *Op = findOp(Node.op()); !Op || Op->isStateful())
-      Need(Node.name());
-  while (!Work.empty()) {
-    const auto &Node = Def.node_def(static_cast<int>(Work.back()));
-    Work.pop_back();
-    for (const std::string &Input : Node.input())
-      Need(Input);
-  }
+      Add(Node.name(), Ends);
+  std::vector<bool> Needed(IndexOf.size());
+  walkFrom(Ends, Needed, [&](unsigned At, std::vector<unsigned> &Next) {
+    for (const std::string &Input : Def.node_def(static_cast<int>(At)).input())
+      Add(Input, Next);
+  });
   return Needed;
 }
 

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/graph/AttrRun.h"
+#include "lib/graph/Walk.h"
 #include "lib/lower/workers/Cutter.h"
 #include "lib/program/forms/WorkerParts.h"
 
@@ -225,22 +226,17 @@ void Cutter::prepareSessions() {
   }
   SmallVector<Endpoint, 8> Kept;
   DenseSet<NodeId> Seen;
-  std::vector<NodeId> Work{N};
-  while (!Work.empty()) {
-    NodeId At = Work.back();
-    Work.pop_back();
-    if (!Seen.insert(At).second)
-      continue;
+  walkFrom({N}, Seen, [&](NodeId At, std::vector<NodeId> &Next) {
     bool IsUpdate = Vars.isUpdate(G, At);
     NodeId Var = IsUpdate ? Vars.variableOf(G.input(At, 0)) : NoNode;
     if (!G.isOp(At, op::NoOp) &&
         (!IsUpdate || (Var != NoNode && taskOf(G.device(Var)) == Mine))) {
       Kept.push_back({At, ControlPort});
-      continue;
+      return;
     }
     for (Endpoint E : reverse(G.controlInputs(At)))
-      Work.push_back(E.Node);
-  }
+      Next.push_back(E.Node);
+  });
   G.setInputs(N, Kept);
 }
 
