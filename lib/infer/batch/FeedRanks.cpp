@@ -110,7 +110,7 @@ bool isScalarFeed(const Graph &G, Endpoint Feed) {
         return;
       }
       if (!Compares && !Broadcasts(Op)) {
-        // A stack keeps a factor of a gradient.
+        // A stack only keeps the rate as a factor for the gradient.
         IsOther |= Op != op::Shape && Op != op::StackPushV2;
         return;
       }
@@ -215,9 +215,8 @@ static bool isReduction(StringRef Op) {
       .Default(false);
 }
 
-/// Returns the number of axes that the input \p U has more than the first
-/// output of its op; a negative number if it has fewer. Returns nothing if the
-/// op does not show it.
+/// Returns the rank of the input \p U minus the rank of the first output of its
+/// op. Returns nothing if the op does not show the difference.
 static std::optional<int> axesLost(const Graph &G, Use U, RankOf Known) {
   StringRef Op = G.opName(U.User);
   unsigned Last = G.node(U.User).NumData - 1;
@@ -254,7 +253,8 @@ static std::optional<int> axesLost(const Graph &G, Use U, RankOf Known) {
 
 std::optional<unsigned> rankOfFeed(const Graph &G, Endpoint Feed,
                                    RankOf Known) {
-  // Tensors that follow from the feed, and the axes that the feed has more.
+  // Tensors computed from the feed. The number is the rank of the feed minus
+  // the rank of the tensor.
   SmallVector<std::pair<Endpoint, int>, 8> Work{{Feed, 0}};
   int Wanted = 0, Sliced = 0;
   bool Agree = true;

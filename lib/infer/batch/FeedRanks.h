@@ -20,9 +20,9 @@ namespace graft {
 
 /// Returns true if the readers show that \p Feed, whose rank the graph does not
 /// declare, is a scalar. Either an op requires a scalar for the feed or for a
-/// value computed from the feed and constants, or the feed is the rate of a
-/// dropout. Such a rate is only compared with random numbers, added to them, or
-/// used as a factor.
+/// value computed from the feed, or the feed is the rate of a dropout. Such a
+/// rate is only compared with random numbers, added to them, or used as a
+/// factor.
 bool isScalarFeed(const Graph &G, Endpoint Feed);
 
 /// Returns the rank of a tensor, or nothing.
@@ -32,7 +32,7 @@ using RankOf = llvm::function_ref<std::optional<unsigned>(Endpoint)>;
 /// an op requires of the feed or of a tensor computed from it, or 1 for a list
 /// of scalars. A slice of several axes implies a rank, too. Returns nothing if
 /// no user implies a rank, or if users disagree. \p Known returns the ranks of
-/// tables in which the feed looks up rows.
+/// other operands, such as the table of a lookup.
 std::optional<unsigned> rankOfFeed(const Graph &G, Endpoint Feed, RankOf Known);
 
 /// Returns true if \p U reads one element of a vector, at a constant index.

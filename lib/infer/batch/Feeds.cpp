@@ -240,8 +240,8 @@ bool Chooser::named(StringRef Name, StringRef How, int Batch, int Rule) {
   if (!F)
     return false;
   F->Named = true;
-  // A run may feed a computed tensor and not the feeds before it, so it is a
-  // group of its own.
+  // A run may feed a computed tensor and not the feeds before it, so the tensor
+  // is a group of its own.
   bool IsComputed =
       !G.dataInputs(F->At.Node).empty() && !readsBatch(G, F->At.Node);
   F->Batch = Batch < 0 && IsComputed ? Rule : Batch;
@@ -430,7 +430,8 @@ bool Chooser::fromStatic(std::vector<Feed *> Candidates) {
 
 /// Infers the sizes under the assumption that the axes of \p Set are batch
 /// axes. Returns nothing if the sizes contradict the assumption, if a feed has
-/// two batch axes, or, without \p InVariables, if a variable has a batch axis.
+/// two batch axes, or if a variable has a batch axis and \p InVariables is not
+/// set.
 std::optional<DimAnalysis> Chooser::suppose(ArrayRef<NodeId> Order,
                                             ArrayRef<Split> Set,
                                             const ByRows &Classes,
@@ -574,9 +575,9 @@ std::vector<Chooser::Split> Chooser::apart(ArrayRef<NodeId> Order,
 }
 
 /// Returns, as the batch axis of each feed, the first axis after the leading
-/// axes of size 1. Example: [1, 32, 8], where axis 0 may be that of a single
-/// device. Returns nothing if a feed has no leading axis of size 1, or if the
-/// batch axes differ in size.
+/// axes of size 1. Example: axis 1 of [1, 32, 8]. In an export for one of
+/// several devices, axis 0 may be an axis over devices. Returns nothing if a
+/// feed has no leading axis of size 1, or if the batch axes differ in size.
 std::vector<Chooser::Split> Chooser::behindOne(ArrayRef<NodeId> Order,
                                                const ByRows &Classes) {
   std::vector<Split> Found;
@@ -597,11 +598,11 @@ std::vector<Chooser::Split> Chooser::behindOne(ArrayRef<NodeId> Order,
 }
 
 /// Returns, for feeds that begin with a known size, the only axis of unknown
-/// size, as in `[features, batch]`. Each feed that training uses must have one,
-/// and the sizes must allow the split. More often the first axis is the batch
-/// axis. So returns nothing if a split of the first axis distributes as much of
-/// the step. If the replicas divide that axis, half as much is enough, since a
-/// split along time steps also distributes positions.
+/// size, as in `[features, batch]`. Each feed that training uses must have such
+/// an axis, and the sizes must allow the split. More often the first axis is
+/// the batch axis. So returns nothing if a split of the first axis distributes
+/// as much of the step. Half as much is enough if N divides the size of the
+/// first axis, since a split along time steps also distributes positions.
 std::vector<Chooser::Split>
 Chooser::openAxes(ArrayRef<NodeId> Order, const ByRows &Classes,
                   const std::vector<bool> &Training) const {
@@ -847,8 +848,9 @@ bool Chooser::run(ArrayRef<std::string> Rules) {
       continue;
     if (!Shape || Shape->UnknownRank) {
       // A feed of unknown rank is assumed to be a scalar, and graft warns of
-      // the guess. It does not warn of a string, which may be the name of a
-      // file to restore, or of a histogram, which accepts any shape.
+      // the guess. It does not warn of a fed string, which may be the name of a
+      // file to restore, or of the feed of a histogram, which accepts any
+      // shape.
       F.Scalar = isScalarFeed(G, F.At);
       F.Guessed = !F.Scalar &&
                   !isOnlyFor(F.At,
@@ -858,8 +860,8 @@ bool Chooser::run(ArrayRef<std::string> Rules) {
                   (G.outputType(F.At.Node, F.At.Port) != DT_STRING ||
                    isBatchRead(G.opName(F.At.Node)));
     } else if (Shape->Dims[0] < 0) {
-      // If each element of a vector is read at a constant index, as of a vector
-      // of rates, the vector is no batch.
+      // A vector is no batch if each of its elements is read at a constant
+      // index. An example is a vector of rates.
       bool IsList = Shape->Dims.size() == 1 && isOnlyFor(F.At, [&](NodeId N) {
                       return takesElement(G, {N, 0});
                     });

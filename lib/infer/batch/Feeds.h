@@ -23,7 +23,7 @@ struct Feed {
   int Axis;
   bool Named = false;   ///< Set if a rule of the user names it.
   bool Sparse = false;  ///< Set for a part of a sparse tensor, read whole.
-  bool Ragged = false;  ///< Set for a part of a ragged tensor or of segments.
+  bool Ragged = false;  ///< Set for a part of a ragged tensor or segment sum.
   bool Parts = false;   ///< Set for a Ragged feed that assigns values to rows.
   bool InRows = false;  ///< Set if each replica reads the entries of its rows.
   bool Scalar = false;  ///< Set if the rank is unknown but ops need a scalar.
@@ -40,10 +40,10 @@ struct Feed {
 /// Without a rule, a feed is split if the size of its axis 0 is unknown, or if
 /// it has an axis whose inferred size is the rows of split feeds. If all feeds
 /// before an update are static, graft splits the feeds whose split distributes
-/// most of the step. It splits another static feed if a reshape or an op
-/// relates its rows to the rows of split feeds, and \p Replicas divides them.
-/// With \p Defaults, a feed that is only read to compute the default of a split
-/// feed is not split. A feed of unknown rank is assumed to be a scalar.
+/// most of the step. It splits another static feed if \p Replicas divides its
+/// rows, and a reshape or another op relates them to the rows of split feeds.
+/// If \p Defaults is set, a feed that is only read to compute the default of a
+/// split feed is not split. A feed of unknown rank is assumed to be a scalar.
 /// Returns nothing after an error: a rule names no tensor, or the batch axis is
 /// ambiguous. The caller must call warnOfRanks() unless an error makes the
 /// ranks irrelevant.

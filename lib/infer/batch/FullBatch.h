@@ -33,7 +33,8 @@ private:
     NodeId Source;   ///< The node that messages name.
     Endpoint Tensor; ///< The tensor that replicas read.
   };
-  /// The products of one sparse tensor with dense rows as result.
+  /// The products of one sparse tensor and dense matrices. A product with the
+  /// adjoint of the sparse tensor is none of them.
   struct Products {
     Endpoint Indices;
     llvm::SmallVector<NodeId, 2> Nodes;

@@ -47,7 +47,8 @@ giveOwnBatches(Graph &G, std::vector<Feed> &Feeds, DiagnosticEngine &Diags) {
     SmallVector<int64_t, 4> &List = Axes[F.At.Node];
     List.resize(std::max<size_t>(List.size(), F.At.Port + 1), -1);
     List[F.At.Port] = F.Axis;
-    // An unknown size may differ, unless QueueDequeueMany counts the rows.
+    // An unknown size may differ between replicas, unless it is the number of
+    // rows that a QueueDequeueMany takes.
     auto Shape = sourceShape(G, F.At);
     bool Many = G.opName(F.At.Node).starts_with(op::QueueDequeueMany);
     for (size_t I = 0; Shape && I < Shape->Dims.size(); ++I)
@@ -113,8 +114,8 @@ giveOwnBatches(Graph &G, std::vector<Feed> &Feeds, DiagnosticEngine &Diags) {
   return Reads;
 }
 
-/// If all elements of \p E are one number that constants determine, returns it.
-/// Sets \p At to the first of these constants.
+/// Returns the number that all elements of \p E are equal to, if constants
+/// determine it. Sets \p At to the first of these constants.
 static std::optional<double> numberAt(const Graph &G, Endpoint E, NodeId &At,
                                       unsigned Depth = 8) {
   StringRef Op = G.opName(E.Node);

@@ -76,7 +76,8 @@ SmallVector<SparseArguments, 2> sparseArguments(const OpDef *Def) {
   bool IsSparse = StringRef(Def->Name).contains("Sparse");
   SmallVector<SparseArguments, 2> Found;
   for (auto &[Prefix, A] : Named) {
-    // `sparse_indices`, `output_shape`, `sparse_values`; `dense_shape`.
+    // The prefix of the shape may differ: `sparse_indices`, `sparse_values` and
+    // `output_shape`, or `indices`, `values` and `dense_shape`.
     if (A.Shape < 0 && IsSparse)
       A.Shape = Only.Shape;
     if (A.Indices >= 0 && A.Values >= 0 && (A.Shape >= 0 || !Prefix.empty()))
@@ -222,8 +223,8 @@ struct SegmentArguments {
   int Values = -1, Ids = -1, Count = -1;
 };
 
-/// Returns the inputs that \p N combines by segment, or nothing if the segments
-/// are the repetitions of a value.
+/// Returns the inputs that \p N combines by segment. Returns nothing if Unique
+/// computes the segments, since each then has the repetitions of one value.
 std::optional<SegmentArguments> segmentArguments(const Graph &G, NodeId N) {
   const OpDef *Def = G.opName(N).contains("Segment") ? G.opDef(N) : nullptr;
   SegmentArguments A;
@@ -707,7 +708,8 @@ std::vector<SparseRows> keepSparseOnce(Graph &G, const VariableIndex &Vars,
       Rows.push_back({{N, 0}, 0});
       continue;
     }
-    // A loss for each row, and the gradient of [time, rows, classes].
+    // CTCLoss returns a loss for each row, and a gradient of shape [time, rows,
+    // classes].
     if (G.isOp(N, op::CTCLoss) || G.isOp(N, op::CTCLossV2)) {
       Rows.push_back({{N, 0}, 0});
       Rows.push_back({{N, 1}, 1});

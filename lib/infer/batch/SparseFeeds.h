@@ -18,8 +18,8 @@ void findSparseFeeds(const Graph &G, std::vector<Feed> &Feeds);
 
 /// Marks as sparse the values of a ragged tensor and the feeds that partition
 /// these values (row splits, row lengths, the row of each value). None of these
-/// feeds has a row for each row of the batch. They are found by the ops that
-/// read them.
+/// feeds has a row for each row of the batch. The ops that read these feeds
+/// identify them.
 void findRaggedFeeds(const Graph &G, std::vector<Feed> &Feeds);
 
 /// A dense tensor computed from a sparse one, and its batch axis.

@@ -156,7 +156,7 @@ NodeId findOrigin(const Graph &G, StringRef Name) {
   NodeId Found = G.find(Name);
   if (Found != NoNode && G.node(Found).Kind == Inserted::No)
     return Found;
-  // A node of the input may have lost its name to its merged value.
+  // A node of the input graph may have lost its name to its merged value.
   for (NodeId N = 0; N < G.size(); ++N)
     if (G.isLive(N) && G.node(N).Kind == Inserted::No &&
         originName(G, N) == Name)

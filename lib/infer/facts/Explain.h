@@ -13,8 +13,8 @@
 
 namespace graft {
 
-/// Returns the node of the input that is called \p Name. If there is none,
-/// returns the inserted node of that name, or NoNode.
+/// Returns the node of the input graph that is called \p Name. If there is
+/// none, returns the inserted node of that name, or NoNode.
 NodeId findOrigin(const Graph &G, llvm::StringRef Name);
 
 /// Explains how the replication type of \p N was inferred, with a line for each
@@ -36,7 +36,7 @@ std::string explainType(const Graph &G, const ProgramFacts &Facts, NodeId N,
 std::string explainTypes(const Graph &G, const ProgramFacts &Facts,
                          llvm::ArrayRef<NodeId> Nodes);
 
-/// Calls \p Do with each node of \p Facts.Order and its line, without the
+/// Calls \p Do with each node of \p Facts.Order and its line, without the line
 /// break at the end.
 void explainEach(const Graph &G, const ProgramFacts &Facts,
                  llvm::function_ref<void(NodeId N, llvm::StringRef Line)> Do);

@@ -18,7 +18,8 @@ using namespace llvm;
 
 namespace graft {
 
-/// Returns, by node, true for a node in \p From or computed from one.
+/// Returns a flag for each node: it is in \p From, or computed from such a
+/// node.
 static std::vector<bool> behind(const Graph &G, std::vector<NodeId> From) {
   std::vector<bool> Made(G.size());
   walkUsers(G, std::move(From), Along::Data, Made);

@@ -17,8 +17,8 @@
 namespace graft {
 
 struct GradientWrites {
-  /// Finds the writes. \p Trained are the trained variables. Only writes to
-  /// variables for which \p IsCounted returns true count.
+  /// Finds the writes to variables for which \p IsCounted returns true.
+  /// \p Trained are the trained variables.
   static GradientWrites find(const Graph &G, const VariableIndex &Vars,
                              llvm::ArrayRef<NodeId> Trained,
                              llvm::function_ref<bool(NodeId)> IsCounted);

@@ -298,7 +298,8 @@ std::string LocalRuns::faultOfPart(NodeId N) const {
 /// \p Target, which has one size of -1.
 bool LocalRuns::fillsRows(Endpoint E, ArrayRef<DimId> Target) const {
   auto Shape = Facts.Dims.shape(E);
-  // With two batch axes, a replica has less than 1/N of the elements.
+  // If a tensor has two batch axes, a replica has less than 1/N of its
+  // elements.
   if (Shape && count_if(*Shape, [&](DimId D) {
                  auto S = Facts.Dims.table().sym(D);
                  return S && S->isLocal();
@@ -333,7 +334,7 @@ std::string LocalRuns::faultOfShape(NodeId N) const {
     if (in(N, 0) & Rows && Target && To == 0 &&
         (!Open || !fillsRows(G.input(N, 0), *Target)))
       return Fixed.str();
-    // BroadcastTo repeats axes of one element only.
+    // BroadcastTo repeats only axes of size 1.
     auto X = Facts.Dims.shape(G.input(N, 0));
     if (G.isOp(N, op::BroadcastTo) && Target && X &&
         X->size() <= Target->size() &&
@@ -408,7 +409,7 @@ bool LocalRuns::comparesUnknown(NodeId N) const {
   uint16_t Mask = Aligned ? AllOperands : Rule.ComparedOperands;
   const DimTable &Table = Facts.Dims.table();
   auto Operands = G.dataInputs(N);
-  // A concatenation compares the sizes of all other axes.
+  // A concatenation compares the sizes of all axes except its own.
   std::optional<int64_t> Joined;
   if (Rule.Is & trait::JoinsRows && !G.isOp(N, op::Pack)) {
     unsigned Axis = G.isOp(N, op::Concat) ? 0 : G.node(N).NumData - 1;
@@ -429,8 +430,9 @@ bool LocalRuns::comparesUnknown(NodeId N) const {
     if (At >= Shape->size())
       return false;
     // A tensor that is computed from rows may have the same number of rows,
-    // unless its size is a number. Without broadcasting, different row symbols,
-    // as of rows that two conditions select, are different sizes.
+    // unless its size is a number. If the op does not broadcast, different row
+    // symbols are different sizes. Example: the rows that two conditions
+    // select.
     auto Size = Table.sym((*Shape)[At]);
     return Size ? (Size->isNumber() ? Size->C != 1
                                     : !Aligned && Rows && !(*Size == *Rows))
@@ -475,7 +477,7 @@ bool LocalRuns::comparesUnknownRows(NodeId N) const {
     auto Size = size(E, static_cast<unsigned>(Axis));
     if (hasOwnAxis(E, Axis)) {
       Any = true;
-      // The row counts may differ, as of rows that two conditions select.
+      // The row counts may differ. Example: two conditions select the rows.
       Others |= Rows && Size && !(*Rows == *Size);
       Rows = Size ? Size : Rows;
       continue;
@@ -504,7 +506,7 @@ bool LocalRuns::comparesUnknownLead(NodeId N) const {
 
 /// Implements comparesUnknown() for an op without a list of compared axes.
 /// Returns true for an unknown size that no operand with local rows has. If the
-/// op reads the rows of all replicas, returns true for any size except 1.
+/// op may compare any size, also returns true for a number other than 1.
 bool LocalRuns::comparesAnyUnknown(NodeId N) const {
   const DimTable &Table = Facts.Dims.table();
   // An einsum equation with "..." does not name all axes, so the op may compare

@@ -2,12 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A replica also runs nodes whose values no rule relates. All these values are
-// Varying, so types do not show if a replica can run the nodes, or if the
-// copies of variables stay equal. The origins of sizes and numbers show both. A
-// replica that uses only sizes of its shard computes the single-device step on
-// a batch of these rows, and fails only if that step fails, too. Three kinds of
-// values do not fit the rows of one replica:
+// A replica also runs nodes whose values no rule relates to the global value.
+// All these values are Varying, so types do not show if a replica can run the
+// nodes, or if the copies of variables stay equal. The origins of sizes and
+// numbers show both. A replica that uses only sizes of its shard computes the
+// single-device step on a batch of these rows, and fails only if that step
+// fails, too. Three kinds of values do not fit the rows of one replica:
 //
 // - the rows of all replicas, and their number;
 // - row numbers of another tensor, as indices of a lookup;
@@ -33,7 +33,7 @@ namespace graft {
 struct Spoils {
   unsigned Variables = 0, Fetches = 0;
   NodeId Variable = NoNode, Fetch = NoNode; ///< The first of each.
-  /// "; affects 3 variables and the fetch 'loss'", or nothing.
+  /// Returns text such as "; affects 3 variables and the fetch 'loss'", or "".
   std::string str(const Graph &G) const;
 };
 

@@ -57,7 +57,7 @@ Needs::Needs(const Graph &G, const ProgramFacts &Facts) {
   auto IsOwn = [&](NodeId N) {
     return G.node(N).Kind == Inserted::No && IsNeed[G.node(N).Op];
   };
-  // A feed in this place replaces the inputs of the node and their needs.
+  // A feed at such a node replaces the inputs of the node and their needs.
   auto IsCut = [&](NodeId N) {
     return (G.node(N).Kind == Inserted::Split && !followsOther(G, N)) ||
            G.isOp(N, op::PlaceholderWithDefault);

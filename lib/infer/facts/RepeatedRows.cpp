@@ -111,8 +111,8 @@ bool RepeatedRows::hasNumber(unsigned S) const {
   return Rows && Facts.Dims.table().number(*Rows) != UnknownSize;
 }
 
-/// Returns the rows that \p N, a split or a scaled number, counts in a written
-/// program. Returns nothing if it counts none.
+/// Returns the source that \p N, a split or a scaled number, reads in a written
+/// program. Returns nothing if it reads none.
 std::optional<RepeatedRows::Source> RepeatedRows::readSource(NodeId N) const {
   if (G.node(N).NumData != 2)
     return std::nullopt;
@@ -128,7 +128,7 @@ std::optional<RepeatedRows::Source> RepeatedRows::readSource(NodeId N) const {
   return S;
 }
 
-/// Returns the rows that a plan makes \p N count.
+/// Returns the source that \p N is in a plan. Returns nothing if it is none.
 std::optional<RepeatedRows::Source> RepeatedRows::planSource(NodeId N) const {
   Endpoint Of = G.input(N, 0);
   Source S;
@@ -143,7 +143,7 @@ std::optional<RepeatedRows::Source> RepeatedRows::planSource(NodeId N) const {
     return S;
   }
   S.Rest.Axis = G.intAttr(N, "axis").value_or(0);
-  // The operand of a split of a definition numbers the replicas.
+  // An operand that is part of a definition holds replica indices, not rows.
   if (!isOpen(N) || G.node(Of.Node).Kind == Inserted::Definition)
     return std::nullopt;
   return S;
@@ -211,8 +211,9 @@ std::optional<unsigned> RepeatedRows::feedOf(const Source &S) {
   return Other;
 }
 
-/// Returns true if \p S splits a tensor that is computed, and no feed. A
-/// data-dependent number of rows has its own n, as the rows of a feed have.
+/// Returns true if \p S splits a computed tensor and not a feed. Returns false
+/// for a data-dependent number of rows, which has its own n like the rows of a
+/// feed.
 bool RepeatedRows::isComputed(const Source &S) const {
   NodeId Of = S.Rest.Of.Node;
   auto Rows = sizeAt(Facts.Dims, S.Rest.Of, S.Rest.Axis);
@@ -246,7 +247,7 @@ void RepeatedRows::findSources() {
     else if (Plan && Is == Split && Obstacles.size() == Refused &&
              isComputed(*S))
       Computed.push_back(*S);
-    else // Splits of one number of rows have one n.
+    else // Splits with the same number of rows have the same n.
       addSource(*S, Plan ? std::nullopt : sourceAt(S->RestAt));
   }
   // All feeds are known now.
@@ -298,8 +299,9 @@ std::optional<int64_t> RepeatedRows::rowsOf(NodeId Merge, unsigned S,
   if (!Rows || Rows->B != 1 || Rows->R != 0 || Rows->Ragged != 0 ||
       Rows->Rows != Of.Rows)
     return std::nullopt;
-  // Rows of two feeds are equally many only where an op says so. A written file
-  // shows the definition less well, so a plan does not choose between feeds.
+  // Two feeds have equally many rows only where an op says so. The definition
+  // may be less clear in a written file, so a plan does not choose between
+  // feeds.
   NodeId N = G.input(Merge, 0).Node;
   bool IsKnown =
       !Plan || (States[N] == only(S) && (OfJoined.empty() || !OfJoined[N]));
@@ -316,7 +318,8 @@ uint32_t RepeatedRows::frameOf(NodeId N) const {
                                                     : Frame;
 }
 
-/// Returns true if \p Value has a value only under all choices of \p Extra.
+/// Returns true if \p Value has a value only in branches in which \p Extra has
+/// one, too.
 bool RepeatedRows::isUnder(Endpoint Value, Endpoint Extra) {
   // A copy, since the next call may move the sets.
   SmallVector<uint32_t, 8> Those;
@@ -368,8 +371,8 @@ bool RepeatedRows::isKnownBehind(NodeId Split, NodeId N) {
 }
 
 /// Returns the state of \p N, a Merge or an Exit. The rows of a tensor of one
-/// branch are not known behind the branch, so a number or a sum that follows
-/// them is times its share inside of it.
+/// branch are not known behind the branch. So a number or a sum that follows
+/// these rows is multiplied by its share inside the branch.
 RepeatedRows::State RepeatedRows::leave(NodeId N) {
   State All = 0, Known = Each;
   for (Endpoint E : G.dataInputs(N))
@@ -398,7 +401,7 @@ RepeatedRows::State RepeatedRows::leave(NodeId N) {
 }
 
 /// Returns the state of \p E, which \p N reads. Reports a sum that is not yet
-/// times n/N.
+/// multiplied by n/N.
 RepeatedRows::State RepeatedRows::stateOf(NodeId N, Endpoint E) {
   State S = States[E.Node];
   if (!(S & Raw))
@@ -486,7 +489,8 @@ RepeatedRows::State RepeatedRows::sumOf(NodeId N, State S,
   return K == 0 ? 0 : S;
 }
 
-/// Returns the state of \p N, which gives each replica the values of all.
+/// Returns the state of \p N, a collective that gives each replica the values
+/// of all replicas.
 RepeatedRows::State RepeatedRows::exchange(NodeId N) {
   Endpoint E = G.input(N, 0);
   State S = stateOf(N, E);
@@ -504,7 +508,8 @@ RepeatedRows::State RepeatedRows::exchange(NodeId N) {
   bool IsMean = Share == 0;
   if (!(S & Each) && Share == 1 && G.isOp(N, op::CollectiveReduce) &&
       !isFloating(G.outputType(E))) {
-    // No term of integers is times n/N, so the sum behind the barrier is.
+    // Integer terms cannot be multiplied by n/N, but the sum behind the barrier
+    // can.
     if (!Plan)
       return S | Raw;
     G.forEachUse(N, [&](Use U) {
@@ -514,7 +519,7 @@ RepeatedRows::State RepeatedRows::exchange(NodeId N) {
     return isTrue(N) ? 0 : S;
   }
   if (!(S & Each) && !IsMean) {
-    // A barrier follows the sum, so each term is times its share.
+    // A barrier follows the sum, so each term is multiplied by its share.
     if (!Plan || !Share || !isFloating(G.outputType(E)))
       return refuse(N, "is a " + G.opName(N) +
                            ", which reads each shard of a batch once");
@@ -587,8 +592,9 @@ RepeatedRows::State RepeatedRows::scale(NodeId N) {
   return isTrue(N) ? 0 : S;
 }
 
-/// Returns e if \p E, times (n/N)^e, is the same value or sum of N replicas
-/// that have different shards. Returns nothing if there is no such number.
+/// Returns the e for which \p E * (n/N)^e is the value, or the term of the sum,
+/// that N replicas with different shards would compute. Returns nothing if
+/// there is no such e.
 std::optional<int> RepeatedRows::shareOf(Endpoint E) const {
   ReplicationType Type = Facts.Types.number(E);
   if (Type.isPartial() && Type.Op == Combine::Sum)
@@ -596,9 +602,10 @@ std::optional<int> RepeatedRows::shareOf(Endpoint E) const {
   return Type.isReplicated() ? std::optional(-Type.K) : std::nullopt;
 }
 
-/// Returns the node that must wait for a check on values that \p N combines: N,
-/// or if N is in a loop, an Enter whose users all depend on N: one that \p
-/// Waits already, if there is one. Returns NoNode if there is none at all.
+/// Returns the node that must wait for a check on the values that \p N
+/// combines. This is \p N, or if \p N is in a loop, an Enter whose users all
+/// depend on \p N. Prefers an Enter that \p Waits accepts. Returns NoNode if
+/// there is no such Enter.
 NodeId RepeatedRows::placeBefore(NodeId N,
                                  function_ref<bool(NodeId)> Waits) const {
   if (!Loops || !Loops->isInLoop(N))
@@ -636,7 +643,7 @@ bool RepeatedRows::isNumberOfShards(Endpoint E, State S, unsigned Type) const {
 }
 
 /// Returns true if \p N waits for a check that sources in \p A and \p B have
-/// one n. All shards differ in a set with Each: its n is N.
+/// the same n. If a set has Each, all its shards differ, so its n is N.
 bool RepeatedRows::waits(NodeId N, State A, State B) const {
   auto IsNumberOf = [&](Endpoint E, State S) {
     if (!(S & Each))
@@ -676,8 +683,8 @@ bool RepeatedRows::haveOneNumber(ArrayRef<State> Sets) const {
   return true;
 }
 
-/// Lets values of the sources \p Sets meet at \p N, which waits for a check
-/// that they have one n. Returns false if they cannot.
+/// Lets \p N combine values of the sources \p Sets, after a check that the
+/// sources have the same n. Returns false if this is impossible.
 bool RepeatedRows::meet(NodeId N, ArrayRef<State> Sets) {
   if (Roles[G.node(N).Op] == Branch)
     return false;
@@ -734,7 +741,7 @@ RepeatedRows::State RepeatedRows::resultOf(NodeId N, State S) {
   return S == 0 || isTrue(N) ? 0 : S;
 }
 
-/// Likewise, for operands of several states.
+/// Returns the state of \p N, whose operands have several states.
 RepeatedRows::State RepeatedRows::joinSets(NodeId N) {
   const Node &This = G.node(N);
   bool IsUpdate = Facts.Vars.isUpdate(G, N);
@@ -747,7 +754,7 @@ RepeatedRows::State RepeatedRows::joinSets(NodeId N) {
   for (unsigned I = 0; I < This.NumData; ++I) {
     Endpoint E = G.input(N, I);
     State S = stateOf(N, E);
-    // Zeros have the sizes of their rows.
+    // Zeros follow n only if their sizes do.
     if (S == 0 || (Facts.Types.type(E).Zero && Facts.Dims.isPlain(E)))
       continue;
     std::optional<int> Share = shareOf(E);
@@ -761,7 +768,8 @@ RepeatedRows::State RepeatedRows::joinSets(NodeId N) {
     AreTerms &=
         S & Each || Share == 0 || (Share && isFloating(G.outputType(E)));
     All |= S;
-    // The sets are disjoint, so S meets no set that another one brings along.
+    // The sets are disjoint, so a set that S takes in overlaps with no other
+    // set.
     for (State Set : Sets)
       if (Set & S)
         S |= Set;

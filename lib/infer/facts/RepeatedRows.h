@@ -10,8 +10,8 @@
 //
 //     node                        before            needs
 //     x/split = _ToReplicas(x)    rows of x         the repeated rows
-//     s = _FromReplicas(g) sum    N/n times the     n/N. A mean (k=1) needs
-//                                 sum               nothing: N^-1 is right
+//     s = _FromReplicas(g) sum    N/n times the     the factor n/N. A mean
+//                                 sum               (k=1) needs no factor
 //     c = _FromReplicas(y) concat N/n times         the first n/N of the rows
 //                                 the rows
 //     v = _Scale(b) power=1       N times b         n times b
@@ -19,12 +19,13 @@
 // Two feeds may have different n. The analysis finds for each node the split
 // feeds whose n its values follow, and for each node of the table the feed
 // whose n it needs. If an op combines rows of two feeds, it waits for a check
-// that they have one n. Numbers and terms of sums of feeds that may have
-// different numbers of rows meet after each is times a power of its own n/N, so
-// that it follows N. A mean does so already.
+// that both have the same n. An op may also combine numbers, or terms of sums,
+// of feeds that may have different numbers of rows. Then each operand is first
+// multiplied by a power of the n/N of its feed, so that it follows N. A mean
+// follows N already.
 //
-// A tensor that is computed once from a feed, and has its rows, is split again
-// with the n of the feed.
+// If an unreplicated node computes a tensor with the rows of a feed, the split
+// of this tensor uses the n of the feed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,12 +60,12 @@ public:
       Keep,   ///< Node, a concatenation or a gather, must keep the first n/N of
               ///< its rows.
       Factor, ///< Node, a `_Scale`, must multiply by a power of n.
-      Share,  ///< Output 0 of Node, or its input Index, must be times a power
-              ///< of n/N.
-      Modulo, ///< Node, a product with the number of a replica, must take that
-              ///< of its shard.
-      Equal,  ///< Node must wait for a check that two sources have one n, or
-              ///< that the n of one source is N.
+      Share,  ///< Output 0 of Node, or its input Index, must be multiplied by
+              ///< a power of n/N.
+      Modulo, ///< Node multiplies by the index of a replica, and must use the
+              ///< index of its shard instead: the index modulo n.
+      Equal,  ///< Node must wait for a check that two sources have the same n,
+              ///< or that the n of one source is N.
     };
     KindTy Kind;
     NodeId Node;
@@ -81,9 +82,9 @@ public:
     std::string Why;
   };
 
-  /// With \p Plan, all splits of an unknown number of rows are taken as
-  /// repeated, and the needs of the program are planned. Otherwise the splits
-  /// with an operand `times` are, and a need is an error.
+  /// If \p Plan is true, treats all splits of an unknown number of rows as
+  /// repeated, and plans the needs of the program. Otherwise treats only splits
+  /// with an operand `times` as repeated, and a need is an error.
   RepeatedRows(const Graph &G, const ProgramFacts &Facts, bool Plan);
 
   llvm::ArrayRef<Source> sources() const { return Sources; }
@@ -95,13 +96,13 @@ public:
   std::optional<int64_t> rowsOf(NodeId Merge, unsigned S, int64_t Axis) const;
   /// Returns true if the rows of \p Split are those of a source.
   bool repeats(NodeId Split) const { return SourceOf.contains(Split); }
-  /// Returns true if a definition or a fact tells the rows of source \p S.
+  /// Returns true if a definition or a fact gives the row count of source \p S.
   bool hasNumber(unsigned S) const;
   /// Returns the source whose rows have the rest \p Rest.
   std::optional<unsigned> sourceAt(Endpoint Rest) const;
   /// Returns true if \p N follows the n of source \p S.
   bool follows(NodeId N, unsigned S) const { return States[N] & only(S); }
-  /// Returns true if \p N is a sum that is not yet times n/N.
+  /// Returns true if \p N is a sum that is not yet multiplied by n/N.
   bool isRaw(NodeId N) const { return States[N] & Raw; }
   std::optional<int> shareOf(Endpoint E) const;
 
@@ -112,7 +113,7 @@ private:
   /// The types hold with N: all replicas have different shards, or a sum over
   /// the replicas is a mean.
   static constexpr State Each = 1;
-  static constexpr State Raw = State(1) << 61; ///< Must be times n/N.
+  static constexpr State Raw = State(1) << 61; ///< Needs the factor n/N.
   /// Rows of a split that fails unless N divides them. Always with Each.
   static constexpr State Even = State(1) << 62;
   static constexpr unsigned MaxSources = 60;

@@ -14,7 +14,7 @@ using namespace llvm;
 
 namespace graft {
 
-/// Returns the source that \p N is, if it is one.
+/// Returns \p N as a source. Returns nothing if \p N is no source.
 std::optional<RowsRead::Source>
 RowsRead::sourceAt(const Graph &G, const ProgramFacts &Facts, NodeId N) const {
   Source S{N};

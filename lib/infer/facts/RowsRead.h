@@ -4,7 +4,8 @@
 //
 // Finds the splits on whose rows the value of a replica depends. If workers
 // feed different numbers of rows, a value with the scale N^-k has the weight
-// rows^k, and the weight must count the rows of that split:
+// rows^k. The weight must count the rows of the split on which the value
+// depends:
 //
 //     x/split = _ToReplicas(x)     pred = MatMul*(x/split, w)     loss = Mean*
 //     {}                           {x/split}                      {x/split}

@@ -180,7 +180,8 @@ private:
   struct Meeting {
     NodeId User;
     SmallVector<unsigned, 4> Of;
-    bool Known; ///< The size is a number or rows, defined by none of Of.
+    /// The size is known to be a number or rows, but no origin in Of says so.
+    bool Known;
   };
 
   unsigned vertex(Origin O);
@@ -585,7 +586,8 @@ void UseFinder::judge() {
         Above[N] = Bits;
       }
     }
-    std::vector<bool> Leads(G.size()); // To a node of the input.
+    // By node: the node is of the input graph, or has a user that leads to one.
+    std::vector<bool> Leads(G.size());
     for (bool Again = true; Again;) {
       Again = false;
       for (NodeId N : reverse(Order)) {
@@ -598,7 +600,7 @@ void UseFinder::judge() {
           }
         });
         // If an inserted node without users is fetched, the fetched node of the
-        // input is the one before it.
+        // input graph is the node before it.
         bool IsOwn = G.node(N).Kind == Inserted::No;
         if (!Read && IsOwn)
           Bits = Above[N];

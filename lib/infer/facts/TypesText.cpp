@@ -1,4 +1,4 @@
-//===- lib/infer/facts/TypesText.cpp - all that is claimed ------*- C++ -*-===//
+//===- lib/infer/facts/TypesText.cpp - types as text ------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //

@@ -1,4 +1,4 @@
-//===- lib/infer/facts/TypesText.h - all that is claimed --------*- C++ -*-===//
+//===- lib/infer/facts/TypesText.h - types as text --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //

@@ -82,7 +82,8 @@ static std::optional<ShapeValue> componentShape(const Graph &G, Endpoint E) {
 
 /// Returns the shape that the op of \p E declares.
 static std::optional<ShapeValue> declaredShape(const Graph &G, Endpoint E) {
-  // Each joined element has an open number of rows, and so has their batch.
+  // The number of rows of a joined element is unknown, and so is that of the
+  // batch.
   if (isJoinedBatch(G, E.Node))
     if (Endpoint Rows = G.input(E.Node, E.Port);
         G.isOp(Rows.Node, op::ConcatV2))

@@ -27,8 +27,9 @@ inline constexpr llvm::StringRef BatchAttr = "_graft_batch";
 /// to its gradient.
 bool isElementOfOptional(const Graph &G, NodeId N);
 
-/// Returns true if the step reads a batch at \p N: elements of a queue or an
-/// iterator, also through an Optional, or several of them as one batch.
+/// Returns true if \p N returns a batch: elements of a queue or an iterator,
+/// the value of an Optional with such elements, or a joined batch
+/// (lib/program/JoinedBatches.h).
 bool readsBatch(const Graph &G, NodeId N);
 
 /// Returns the reads of iterators in \p G, if the elements of all reads can be
@@ -51,7 +52,7 @@ bool fillsPipeline(llvm::StringRef Op);
 /// output of a read from a queue or iterator. If the rank is unknown, returns
 /// the shape of set_shape, which an export writes as `_output_shapes`. Returns
 /// nothing for another tensor, or if no shape is declared. QueueDequeueMany
-/// adds an axis, whose size is known if the operand is a constant.
+/// adds an axis, whose size is known if the number of elements is a constant.
 std::optional<ShapeValue> sourceShape(const Graph &G, Endpoint E);
 
 /// Returns the first output of the ParseExample \p N that is a dense feature.

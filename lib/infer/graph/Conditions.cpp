@@ -109,7 +109,7 @@ uint32_t Conditions::addSwitch(NodeId N) {
   if (New)
     addPredicate();
   // Skip each Identity that runs whenever its input does, since it has the type
-  // of its input. There are as many of them as conditionals.
+  // of its input. A graph has about one such Identity for each conditional.
   Endpoint Tensor = G.input(N, 1);
   while (G.isOp(Tensor.Node, op::Identity) &&
          G.node(Tensor.Node).Kind == Inserted::No &&

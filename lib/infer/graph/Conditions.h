@@ -38,9 +38,9 @@ public:
   /// needed.
   static bool any(const Graph &G);
 
-  /// \p Order is topologicalOrder(G). The predicates of loops do not count.
-  /// \p SameAs maps a node to a node with the same value, which replaces it as
-  /// a predicate.
+  /// \p Order is topologicalOrder(G). Predicates of loops (LoopCond) are
+  /// ignored. \p SameAs maps a node to a node with the same value, which
+  /// replaces it as a predicate.
   Conditions(
       const Graph &G, llvm::ArrayRef<NodeId> Order,
       llvm::DenseMap<NodeId, NodeId> SameAs = llvm::DenseMap<NodeId, NodeId>());
@@ -51,8 +51,8 @@ public:
 
   /// Returns the numbers of the predicates that \p N runs under.
   llvm::ArrayRef<uint32_t> of(NodeId N) const { return Under[SetOf[N]]; }
-  /// Returns the tensors that Switch nodes read as predicate \p P. Lists only
-  /// the first of several tensors that are equal by definition. Many has none.
+  /// Returns the tensors that Switch nodes read as predicate \p P. Skips each
+  /// Identity that runs whenever its input does. Returns nothing for Many.
   llvm::ArrayRef<Endpoint> tensors(uint32_t P) const { return Tensors[P]; }
   /// Returns the choices under which \p E has a value. A choice is twice the
   /// number of a predicate, plus the side.

@@ -28,8 +28,8 @@ namespace graft {
 struct LateUses {
   /// Uses that can read the variable again. Each input of an op is listed once.
   std::vector<LateUse> Known;
-  /// Other uses, with their variables: uses inside loops that write, and uses
-  /// of slices, which may be views or copies of the variable.
+  /// Other uses, with their variables. Examples: an update inside a loop comes
+  /// before the use, or the use reads a slice, which may be a view or a copy.
   std::vector<std::pair<Use, NodeId>> Open;
 };
 

@@ -142,7 +142,7 @@ LoopInfo::LoopInfo(const Graph &G, ArrayRef<NodeId> Order)
       Handles.push_back(N);
     }
     // An Enter brings each handle and each list into the loop. If an iteration
-    // ends with another list, joinLists() joins both.
+    // ends with another list, joinLists() joins the classes of the two lists.
     OnlyFirst[N] = R == Role::Creates || R == Role::Writes;
     if (R == Role::Creates) {
       NodeId Made = N;
@@ -173,7 +173,7 @@ LoopInfo::LoopInfo(const Graph &G, ArrayRef<NodeId> Order)
   for (NodeId N : Order) {
     if (Roles[G.node(N).Op] < Role::Creates)
       continue;
-    // A list that is made of a tensor has its elements from its maker.
+    // TensorListFromTensor also writes the elements of the list that it makes.
     if (G.isOp(N, op::TensorListFromTensor) && HandleOf[N] != NoNode)
       Users[HandleOf[N]].push_back(N);
     for (Endpoint E : G.dataInputs(N))
@@ -182,8 +182,8 @@ LoopInfo::LoopInfo(const Graph &G, ArrayRef<NodeId> Order)
   }
 }
 
-/// Joins the classes of lists that \p Merges combine. Drops a class that an
-/// unknown list joins.
+/// Joins the classes of lists that \p Merges combine. Drops a class if one of
+/// its lists comes from an unknown op.
 void LoopInfo::joinLists(const Graph &G, ArrayRef<NodeId> Order,
                          ArrayRef<NodeId> Merges) {
   EquivalenceClasses<NodeId> Classes;

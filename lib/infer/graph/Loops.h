@@ -8,9 +8,9 @@
 // inputs. A constant is in the frame of its control dependency.
 //
 // A TensorList is a value, not state: an op that writes an element returns a
-// new list. Lists that may hold one element, because an op writes to a list or
-// merges two, are one class. The first op that made a list of the class stands
-// for it, as a TensorArrayV3 stands for its array.
+// new list. Two lists that may hold the same element are in one class: one list
+// is the other after a write, or a node merges both. The first op that made a
+// list of the class stands for it, as a TensorArrayV3 stands for its array.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,14 +32,14 @@ namespace graft {
 /// one step on one device. Each copy of a node has its own array or stack.
 bool isLocalHandleOp(llvm::StringRef Op);
 
-/// Returns true if \p Op adds an element to a stack or to a list, or removes
-/// the last one.
+/// Returns true if \p Op adds an element to a stack or to a list. isPopOp()
+/// returns true if \p Op removes the last element.
 bool isPushOp(llvm::StringRef Op);
 bool isPopOp(llvm::StringRef Op);
 
-/// Returns the attribute that states the shape of the elements of an array, or
-/// of a result, of \p Op; "" if there is none. The shape may contain the rows
-/// of one replica.
+/// Returns the attribute of \p Op that states a shape: the shape of the
+/// elements of its array, or of its result. Returns "" if there is none. The
+/// shape may contain the row count of one replica.
 llvm::StringRef statedShape(llvm::StringRef Op);
 
 class LoopInfo {
@@ -86,7 +86,8 @@ public:
   /// several TensorArrayGradV3 of one array and source share one gradient
   /// array, returns the first of them.
   NodeId handleOf(Endpoint E) const {
-    // The other output of an array is its flow, that of a list is an element.
+    // Output 1 of an op on arrays is the flow. Output 1 of an op on lists is an
+    // element.
     if (E.isControl() || E.Node >= HandleOf.size() ||
         (E.Port != 0 && OnlyFirst[E.Node]))
       return NoNode;
@@ -103,8 +104,8 @@ public:
   }
   /// All tensor arrays and stacks, and the first list of each class, in order.
   llvm::ArrayRef<NodeId> handles() const { return Handles; }
-  /// Returns true if each element of \p Handle was pushed: it is a stack, or a
-  /// class of lists that one op makes, which makes them empty.
+  /// Returns true if each element of \p Handle was pushed: \p Handle is a
+  /// stack, or a class of lists that a single EmptyTensorList makes.
   bool isStack(const Graph &G, NodeId Handle) const;
 
 private:

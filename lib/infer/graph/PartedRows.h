@@ -16,14 +16,15 @@
 
 namespace graft {
 
-/// Returns the Range whose numbers \p Partition, a DynamicPartition, sends to
-/// the parts, in any shape. Returns NoNode if it sends something else.
+/// Returns the Range whose numbers the DynamicPartition \p Partition sends to
+/// the parts. Looks through Reshape ops. Returns NoNode if Partition sends
+/// something else.
 NodeId numbersParted(const Graph &G, NodeId Partition);
 
-/// Returns the DynamicPartition of the numbers of a Range whose outputs are the
-/// index operands of \p Stitch, a DynamicStitch or ParallelDynamicStitch. Each
-/// output is exactly one operand, so every position is written once. Returns
-/// NoNode if there is none.
+/// Returns the DynamicPartition whose outputs are the index operands of \p
+/// Stitch, a DynamicStitch or ParallelDynamicStitch, if it sends the numbers of
+/// a Range. Each output is exactly one operand, so every position is written
+/// once. Returns NoNode if there is none.
 NodeId partitionStitched(const Graph &G, NodeId Stitch);
 
 } // namespace graft

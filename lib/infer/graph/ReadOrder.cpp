@@ -77,7 +77,8 @@ private:
   /// By node: the only update that depends on it, NoNode or Several.
   static constexpr NodeId Several = NoNode - 1;
   std::vector<NodeId> LeadsTo;
-  SmallSet<NodeId, 32> Views, Above; ///< For the variable, the update.
+  /// The views of the current variable; the nodes above the current update.
+  SmallSet<NodeId, 32> Views, Above;
   struct Pair {
     OpenRead Read;
     NodeList Others; ///< The other inputs of the reader.

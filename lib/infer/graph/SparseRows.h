@@ -27,8 +27,8 @@ std::optional<int64_t> columnTaken(const Graph &G, NodeId N);
 /// are \p Segments. Returns NoNode if there is none.
 NodeId filledBy(const Graph &G, Endpoint Segments);
 
-/// Returns true if output 1 of \p Unique (for each element, the number of its
-/// distinct value) is the indices operand of a lookup of rows.
+/// Returns true if output 1 of \p Unique, the index of the distinct value of
+/// each element, is the indices operand of a lookup of rows.
 bool isLookedUp(const Graph &G, NodeId Unique);
 
 } // namespace graft

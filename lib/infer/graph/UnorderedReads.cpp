@@ -217,7 +217,8 @@ void Finder::findSteps() {
     if (!(Is[N] & Learns) || G.hasUses(N))
       continue;
     Is[N] |= InStep;
-    // An update in a separate run comes after all reads that it depends on.
+    // If this update is the only one of its step, all reads of the step come
+    // before it.
     bool HasOthers =
         !Vars.isUpdate(G, N) ||
         any_of(G.inputs(N), [&](Endpoint E) { return Is[E.Node] & Updates; });

@@ -9,9 +9,9 @@
 //     follow = AssignSub(average, d)
 //     train = NoOp(^update, ^follow)
 //
-// A step is a run with an update that is neither a counter nor an initial
-// value. The step is the nodes that one node without users depends on. The same
-// run may also fetch values that need no further feed: summaries, named
+// A step is a run of an update other than a counter or an initial assignment.
+// It runs a node without users and all nodes on which that node depends. The
+// same run may also fetch values that need no further feed: summaries, named
 // tensors, and values computed from variables alone, such as a penalty.
 //
 //===----------------------------------------------------------------------===//

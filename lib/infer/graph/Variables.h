@@ -17,7 +17,7 @@
 
 namespace graft {
 
-/// Marks a node of the input that is unreplicated although its op may be
+/// Marks a node of the input graph that is unreplicated although its op may be
 /// per-replica.
 inline constexpr llvm::StringRef OnceAttr = "_graft_once";
 
@@ -40,8 +40,9 @@ inline bool isKeptOnce(const Graph &G, NodeId N) {
 /// variable: the way to combine values of replicas that no rule relates.
 enum class Aggregation : uint8_t { None, Sum, Mean, OnlyFirst };
 
-/// In a program, the aggregation of a variable, from a rule of the user or from
-/// the input. The attribute stays in written files for sync-on-read variables.
+/// In a program, the aggregation of a variable. A rule of the user or the input
+/// graph states it. The attribute stays in written files for sync-on-read
+/// variables.
 inline constexpr llvm::StringRef AggregationAttr = "_graft_aggregation";
 
 /// Returns "none", "sum", "mean" or "only-first-replica".

@@ -164,8 +164,9 @@ ReplicationType matMulType(TypeContext &C, bool Batched) {
   return productOfRows(C, X, Y, Batched);
 }
 
-/// Infers the type of an Einsum. With a sharded operand, the result is sharded
-/// if it has the letter of the batch axis; else it is a partial sum.
+/// Infers the type of an Einsum. If an operand is sharded and the result has
+/// the letter of the batch axis, the result is sharded. Without that letter, it
+/// is a partial sum.
 ReplicationType einsumType(TypeContext &C) {
   SmallVector<ReplicationType, 2> Types;
   SmallVector<int, 2> Ranks;
@@ -239,8 +240,8 @@ static void batchMatMul(TypeContext &C) {
 static void einsum(TypeContext &C) { C.setAll(einsumType(C)); }
 
 /// Types the product of a sparse matrix, which has the rows of one replica, and
-/// a dense matrix. The product is sharded. With the adjoint of the sparse
-/// matrix, the product is a partial sum.
+/// a dense matrix. The product is sharded. A product with the adjoint of the
+/// sparse matrix is a partial sum.
 static bool sparseMatMulIndices(TypeContext &C) {
   Endpoint Rows;
   if (!isOfEntries(C, 0, 1, 2, Rows))
@@ -312,7 +313,7 @@ constexpr OpRule BatchMatMul = {.Sizes = sizes::batchMatMul,
 
 ArrayRef<OpRule> families::contraction() {
   static const OpRule Rules[] = {
-      // Records and tables.
+      // Products with a sparse matrix.
       {.Op = op::SparseTensorDenseMatMul,
        .Sizes = sizes::sparseMatMul,
        .Type = types::sparseMatMul,

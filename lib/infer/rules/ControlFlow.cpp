@@ -110,7 +110,8 @@ static void merge(SizeContext &C) {
 static void optional(SizeContext &C) {
   if (isElementOfOptional(C.G, C.N))
     return source(C);
-  // Stands for an element that a joined batch lacks, which has no rows.
+  // The node belongs to a joined batch. An element that the iterator lacks has
+  // no rows, so the shape stays unknown.
   if (C.G.hasAttr(C.N, JoinedAttr))
     return;
   // The tracked shape of an Optional, as that of a handle, is the shape of its

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Convolutions, pools, patches, and images in other sizes.
+// Convolutions, pools, patches, and ops that resize images.
 //
 //===----------------------------------------------------------------------===//
 
@@ -86,7 +86,7 @@ void pool(SizeContext &C) {
   C.setShape(0, List);
 }
 
-/// Infers the shape of images. Operand 1 has their height and width.
+/// Infers the shape of resized images. Operand 1 has the new height and width.
 static void resize(SizeContext &C) {
   Dims X = C.in(0);
   if (!X || X->size() != 4)

@@ -30,7 +30,7 @@ static void setElement(SizeContext &C, ArrayRef<DimId> List, Sharing By) {
 }
 
 /// Records that lists of the class of output 0 have different numbers of
-/// elements: no other length equals this slot.
+/// elements. Their length becomes a fresh size variable, which equals no other.
 static void changeLength(SizeContext &C) {
   C.setLength(C.handleMade(), C.slot(0));
 }
@@ -47,8 +47,8 @@ void zerosLike(SizeContext &C) {
     changeLength(C);
 }
 
-/// Makes the sizes that operand \p I lists those of the elements of \p Of. An
-/// unknown size is -1 there.
+/// Unifies the sizes of the elements of \p Of with the sizes that operand \p I
+/// lists. The operand has -1 for an unknown size.
 static void matchElement(SizeContext &C, unsigned I, NodeId Of) {
   Dims Told = C.val(I);
   auto Its = Of == NoNode || !Told ? std::nullopt : C.element(Of);
@@ -59,8 +59,8 @@ static void matchElement(SizeContext &C, unsigned I, NodeId Of) {
       C.same((*Its)[D], Size);
 }
 
-/// Records the shape of elements that operand \p I declares for a new list. The
-/// elements show a size that it leaves open.
+/// Records the shape of elements that operand \p I declares for a new list. If
+/// the operand has -1 for a size, the written elements show that size.
 static void declare(SizeContext &C, unsigned I) {
   Dims Told = C.val(I), Shape = C.in(I);
   if (!Told || !Shape || Shape->size() != 1)
@@ -141,7 +141,7 @@ static void stackList(SizeContext &C) {
     return;
   int64_t Number = C.intAttr("num_elements").value_or(-1);
   auto Length = C.length(Of);
-  // A list that grows in a loop has as many elements on each replica.
+  // A list that grows in a loop has equally many elements on all replicas.
   setRows(C,
           Number >= 0 ? C.number(0, Number)
           : Length    ? *Length
@@ -168,8 +168,8 @@ namespace types {
 /// Returns the type of the elements of operand 0: the least type that all
 /// elements of the class have. In a loop, the list itself may not yet have the
 /// type of an element that the loop writes. Operand \p Told lists the sizes of
-/// an element, -1 for an unknown one. Operand \p I, if it is not 0, is the
-/// index of one or several of them.
+/// an element, with -1 for an unknown size. If \p I is not 0, operand \p I
+/// holds the index of one element or of several.
 static ReplicationType elementsAt(TypeContext &C, unsigned Told,
                                   unsigned I = 0) {
   ReplicationType List = C.operand(0);
@@ -192,7 +192,7 @@ static ReplicationType elementsAt(TypeContext &C, unsigned Told,
 }
 
 /// Returns the type of output \p Port, which has elements of type \p X.
-/// Elements that nobody wrote are zeros of the shape that the output has.
+/// Elements that no op wrote are zeros of the shape that the output has.
 static ReplicationType zerosIn(TypeContext &C, unsigned Port,
                                ReplicationType X) {
   if (!X.isNothing())

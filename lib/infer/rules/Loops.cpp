@@ -167,8 +167,8 @@ ReplicationType elementOf(TypeContext &C) {
 }
 
 /// Types a write that stores the slices of \p X along axis 0 as elements of the
-/// array. \p Index is the type of the element indices. With \p DropsAxis, an
-/// element has one axis less than X.
+/// array. \p Index is the type of the element indices. If \p DropsAxis is set,
+/// an element has one axis less than X.
 void spread(TypeContext &C, ReplicationType X, ReplicationType Index,
             bool DropsAxis) {
   if (Index.isVarying())
@@ -259,8 +259,8 @@ static void arrayConcat(TypeContext &C) {
   C.set(1, X.isVarying() ? X : ReplicationType::replicated());
 }
 
-/// Infers the type of the size of an array. An array that grew has its size in
-/// the single-device step on two conditions: all replicas write the same
+/// Infers the type of the size of an array. An array that grew has the size of
+/// the single-device step under two conditions: all replicas write the same
 /// elements in the same iterations, and its initial size is the global one.
 static void arraySize(TypeContext &C) {
   ReplicationType X = flowOf(C);

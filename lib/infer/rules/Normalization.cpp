@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Batch normalization, softmax and cross entropy. These losses have one number
+// Batch normalization, softmax and cross entropy. A cross entropy has one loss
 // per row.
 //
 //===----------------------------------------------------------------------===//

@@ -93,7 +93,7 @@ static void gatherReplicas(SizeContext &C) {
   else if (auto Own = C.isOp(FromReplicasOp) && Number == UnknownSize
                           ? C.rowsAt(0, {C.N, 0}, /*Claimed=*/true)
                           : std::nullopt)
-    assignTimes(C, New, Old, *Own, 1); // Unknown, but no rows of a replica.
+    assignTimes(C, New, Old, *Own, 1); // Unknown, but not a per-replica size.
   int64_t Times = IsOfAll ? 1 : C.options().Replicas;
   if (Number != UnknownSize && !MulOverflow(Number, Times, Number))
     C.assignNumber(New, Number);

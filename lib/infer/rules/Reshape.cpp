@@ -71,8 +71,8 @@ static void spread(SizeContext &C, ArrayRef<DimId> From, ArrayRef<DimId> To,
   auto Batch = findBatch(C, To, Blocks);
   if (!Batch)
     return;
-  // Keep the symbol of the batch axis, if it has one. With blocks, replace a
-  // symbol that only a constant claims.
+  // Keep the symbol of the batch axis, if it has one. If From consists of
+  // blocks, replace a symbol that only a constant claims.
   if (auto Is = C.Table.sym(To[*Batch]);
       C.Table.hasSym(To[*Batch]) &&
       (Blocks == 0 || !Is || C.Table.isOfSplit(*Is)))
@@ -410,9 +410,9 @@ static bool fillNumber(SizeContext &C, ArrayRef<DimId> X, ArrayRef<DimId> List,
 
 /// Handles a reshape of [steps * rows, ...] to [-1, 8, ...] for a batch of 8
 /// rows: unifies 8 with the rows. Without this, each replica would form groups
-/// of 8 rows instead of groups of its own rows. Both numbers are equal in the
-/// single-device step, and the types check the place of the rows. The gradient
-/// of a reshape has this form if only the number of steps is unknown.
+/// of 8 rows instead of groups of its own rows. Both are 8 in the single-device
+/// step, and the type rule checks which axis has the rows. The gradient of a
+/// reshape is such a reshape if only the number of steps is unknown.
 static void matchSteps(SizeContext &C, ArrayRef<DimId> X, ArrayRef<DimId> List,
                        int Wild) {
   if (Wild != 0 || List.size() < 2 || X.empty())

@@ -321,9 +321,9 @@ bool unsortedSegmentSumIndices(TypeContext &C) {
 // DynamicPartition routing
 //===----------------------------------------------------------------------===//
 
-/// Types a DynamicPartition: each replica sends local rows to the parts. A part
-/// of all replicas, concatenated in replica order, is the global value of the
-/// part.
+/// Types a DynamicPartition: each replica sends local rows to the parts. The
+/// local values of a part, concatenated in replica order, are the global value
+/// of the part.
 static void partition(TypeContext &C) {
   ReplicationType X = C.operand(0), Part = C.operand(1);
   if (X.isVarying() || Part.isVarying())

@@ -76,7 +76,7 @@ static void blocks(SizeContext &C) {
 }
 
 /// Infers the shapes of a recurrent cell. Operand 1 is the previous state,
-/// [rows, units]. With \p OverTime, operand 1 is the input, [time, rows,
+/// [rows, units]. If \p OverTime is set, operand 1 is the input, [time, rows,
 /// features], and operand 2 is the state.
 template <bool OverTime> static void cell(SizeContext &C) {
   Dims X = C.in(1), State = OverTime ? C.in(2) : X;
@@ -136,8 +136,9 @@ static void sameLetters(SizeContext &C) {
 
 namespace {
 
-/// Infers the type of an op on each vector (\p Mixed = 1) or matrix (2). If an
-/// operand is sharded, another operand of rank 0 or 1 is a parameter.
+/// Infers the type of an op on each vector (\p Mixed = 1), matrix (2) or volume
+/// (3). If an operand is sharded, another operand of rank 0 or 1 is a
+/// parameter.
 ReplicationType leadingType(TypeContext &C, int Mixed) {
   int Axis = -1, Rank = -1;
   bool Whole = false;

@@ -1,5 +1,4 @@
 //===- lib/infer/rules/Rules.cpp - entries of ops ---------------*- C++ -*-===//
-//-*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -139,7 +138,7 @@ std::optional<Equation> parseEquation(StringRef Text, ArrayRef<int> Ranks) {
     unsigned Axes = 0;
     if (Term.contains("...")) {
       int Rest = Rank - static_cast<int>(Term.size() - 3);
-      // Each axis has one digit; no tensor has more axes.
+      // Each axis of the ellipsis has one digit, so 10 axes are the maximum.
       if (Rest < 0 || Rest > 10 || !Output.contains("..."))
         return std::nullopt;
       Longest = std::max(Longest, Axes = Rest);

@@ -89,8 +89,8 @@ namespace sizes {
 void same(SizeContext &C);
 /// All operands and output 0 have the same shape.
 void sameAll(SizeContext &C);
-/// The result has the shape of operand 0. Zeros like a list are a list with
-/// elements of that shape.
+/// The result has the shape of operand 0. For a list, the result is a list with
+/// elements of the same shape.
 void zerosLike(SizeContext &C);
 /// Output 0 has the shape of operand 1.
 void sameAsSecond(SizeContext &C);
@@ -157,12 +157,13 @@ namespace types {
 /// the list in operand 0 have a type.
 bool isElementReady(const TypeContext &C);
 
-/// Returns the type of operand \p I, such as a length. Returns Varying, by
-/// reason \p Why, if it may differ per replica.
+/// Returns the type of operand \p I, such as a length. Returns Varying with the
+/// reason \p Why if the operand may differ between replicas.
 ReplicationType equalOnReplicas(TypeContext &C, unsigned I,
                                 const llvm::Twine &Why);
-/// Returns the type of operand \p I, the index of an element of an array or a
-/// list, or of several; Varying if replicas may access different elements.
+/// Returns the type of operand \p I, which holds one or several indices of
+/// elements of an array or a list. Returns Varying if replicas may access
+/// different elements.
 ReplicationType indexOfElement(TypeContext &C, unsigned I);
 /// Returns the type of tensors of type \p X stacked along a new axis 0.
 ReplicationType behindNewAxis(ReplicationType X);

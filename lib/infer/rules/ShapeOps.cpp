@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arithmetic of shapes, which shows the element of a shape vector that is the
-// batch size. A result that is no monomial c * b^B * N^R, such as b + 1,
-// becomes an unknown size.
+// Arithmetic of shapes. It shows which element of a shape vector is the batch
+// size. A result that is no monomial c * b^B * N^R, such as b + 1, becomes an
+// unknown size.
 //
 // Ops that fill a tensor whose shape is an operand. If the shape has local
 // rows, the tensor must be a shard of the global tensor, so all rows must have
@@ -52,8 +52,9 @@ static void rank(SizeContext &C) {
 
 /// Unifies sizes that the step asserts to be equal (tf.debugging.assert_equal,
 /// as in losses of sparse labels). If the sizes differ, the step fails. An
-/// Assert without users is ignored, because TensorFlow does not run it. So is
-/// an inserted one, because only the nodes that wait for it may rely on it.
+/// Assert without users is ignored, because TensorFlow does not run it. An
+/// inserted Assert is ignored too, because only the nodes that wait for it may
+/// rely on it.
 static void assertion(SizeContext &C) {
   if (C.numData() == 0 || !C.G.hasUses(C.N) || C.node().Kind != Inserted::No)
     return;
@@ -118,7 +119,7 @@ static void concatOffset(SizeContext &C) {
   Dims Of = C.numData() > 1 ? C.val(1) : Dims();
   auto Axis =
       Number && Of ? axisIn(*Number, int64_t(Of->size())) : std::nullopt;
-  // With an unknown axis or shape, the op may fail, so infer nothing.
+  // If the axis or a shape is unknown, the op may fail, so infer nothing.
   if (!Axis || *Number < 0 ||
       any_of(
           seq(1u, C.numData()),
@@ -350,7 +351,7 @@ static void shapeOf(TypeContext &C) {
 
 /// Returns true if a BroadcastGradientArgs compares the rows of a replica with
 /// a number above 1, or with an unknown number that is the same on all
-/// replicas, such as the rows of the whole batch: it would fail.
+/// replicas, such as the rows of the whole batch. Such an op would fail.
 static bool comparesRows(const TypeContext &C) {
   auto X = C.D.value(C.input(0)), Y = C.D.value(C.input(1));
   if (!X || !Y)

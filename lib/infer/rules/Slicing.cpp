@@ -63,9 +63,9 @@ static void unpack(SizeContext &C) {
     C.setShape(Port, List);
 }
 
-/// Returns the size of each of \p Count equal parts of \p Whole. With a static
-/// batch size, each part gets a new row count, which need not be a multiple of
-/// other row counts.
+/// Returns the size of each of \p Count equal parts of \p Whole. If the batch
+/// size is static, each part gets a new row count, which need not be a multiple
+/// of other row counts.
 static DimId partOfRows(SizeContext &C, DimId Whole, DimId Count) {
   DimId Part = C.quotient(1, Whole, Count);
   auto Rows = C.Table.hasSym(Whole) ? C.Table.sym(Whole) : std::nullopt;
@@ -254,9 +254,10 @@ static int64_t placeIn(int64_t Number, int64_t Size) {
   return std::min(Number, Size);
 }
 
-/// Returns the size of a slice of \p Whole, a concatenation of two tensors, if
-/// it is one of them: the slice begins at \p Begin, or at 0, and ends at \p
-/// End, or at the end.
+/// Returns the size of a slice along an axis of size \p Whole, in which two
+/// tensors were concatenated. The slice must be exactly one of the two tensors.
+/// It begins at \p Begin (none: at 0) and ends at \p End (none: at the end of
+/// the axis).
 ///
 ///     both = Concat(x, y)     both[:rows of x]     both[rows of x:]
 static std::optional<DimId> partOf(SizeContext &C, DimId Whole,
@@ -322,8 +323,9 @@ static void stridedSlice(SizeContext &C) {
     int64_t Size = C.Table.number(Old);
     DimId End = (*S->End)[I];
     bool FromStart = (S->BeginMask >> I & 1) || S->Begin[I] == 0;
-    // A number that another op states may not hold here. If End is this number,
-    // it is the size of the axis, which rests on the statement.
+    // If another op states the size of the axis, the statement may not hold
+    // here. If End equals the stated number, End is the size of the axis, and
+    // this equality depends on the statement.
     if (Size != UnknownSize && !C.isFixed(Old) && Size == C.plainNumber(End))
       C.sameByNumber(End, Old, {End, Old});
     // The slice reaches the end of the axis in three cases: the mask is set,
@@ -477,9 +479,9 @@ bool isAxisOf(const TypeContext &C, unsigned I, int In, int Out) {
   return At != In && Out == In - (In > At);
 }
 
-/// Returns true if the operands of a strided slice tell with their element \p
-/// Axis how axis \p Axis of \p Whole is sliced, with stride 1, and if all
-/// replicas slice the other axes alike.
+/// Returns true if a strided slice with stride 1 selects along axis \p Axis of
+/// \p Whole, and element \p Axis of its operands is for that axis. All replicas
+/// must slice the other axes alike.
 bool slicesAxes(const TypeContext &C, int Axis, Endpoint Whole) {
   auto Mask = [&](const char *Key) { return C.intAttr(Key).value_or(0); };
   int64_t Before = (int64_t(2) << Axis) - 1;
@@ -494,9 +496,9 @@ bool slicesAxes(const TypeContext &C, int Axis, Endpoint Whole) {
   return true;
 }
 
-/// Infers the type of a StridedSliceGrad of \p Dy, rows of a replica: the
-/// gradient of a slice of concatenated rows that is one of their two parts. The
-/// other part of the result is zeros:
+/// Infers the type of a StridedSliceGrad with the sharded gradient \p Dy. The
+/// slice must be exactly one of two parts that were concatenated along the
+/// batch axis. The other part of the result is zeros:
 ///
 ///     both = Concat(x, y)     dboth = [dx | zeros like y]
 ///

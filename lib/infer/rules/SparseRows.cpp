@@ -153,7 +153,7 @@ static void sparseSegment(SizeContext &C) {
   C.setShape(0, List);
 }
 
-/// Infers a shape with the number of rows in the last operand.
+/// Infers a shape whose number of rows is the value of operand 3.
 static void sparseSegmentGrad(SizeContext &C) {
   Dims Data = C.in(0), Count = C.val(3);
   if (!Data || Data->empty())

@@ -1,5 +1,4 @@
-//===- lib/infer/rules/SparseTensors.cpp - sparse, ragged tensors *- C++
-//-*-===//
+//===- lib/infer/rules/SparseTensors.cpp - sparse, ragged tensors ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //

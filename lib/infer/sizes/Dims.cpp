@@ -24,7 +24,7 @@ namespace graft {
 
 bool Sym::multiply(const Sym &O) {
   // A Sym can express multiples of ragged rows. It cannot express a product of
-  // ragged rows and rows, or of the rows of two feeds.
+  // ragged rows and batch rows, or of the rows of two feeds.
   if ((Ragged != 0 && !O.isNumber()) || (O.Ragged != 0 && !isNumber()) ||
       (B != 0 && O.B != 0 && Rows != O.Rows) || MulOverflow(C, O.C, C) ||
       AddOverflow(B, O.B, B) || AddOverflow(R, O.R, R))
@@ -148,8 +148,8 @@ bool DimTable::relate(Sym X, Sym Y) {
       SY->C <= 0 || SX->Ragged != 0 || SY->Ragged != 0 ||
       SX->Rows == SY->Rows || (SX->B != 1 && SX->C != SY->C))
     return false;
-  // From C * b = D * c follow b = (D/g) * t and c = (C/g) * t for some t, where
-  // g is the greatest common divisor of C and D.
+  // If C * b = D * c, then b = (D/g) * t and c = (C/g) * t for some t, where g
+  // is the greatest common divisor of C and D.
   int64_t Common = SX->B == 1 ? std::gcd(SX->C, SY->C) : SX->C;
   int64_t OfX = SY->C / Common, OfY = SX->C / Common;
   // Claimed rows may become a multiple of the rows of a split tensor, but not
@@ -440,7 +440,8 @@ bool DimAnalysis::sumsByOneRow(const Graph &G, NodeId Sum,
   if (!X)
     return false;
   auto IsOfRows = [&](DimId D) { return !Dims.isSame(D) && mayBeOneRow(D); };
-  // Axes are those of the longer shape. Matrix products have two more axes.
+  // The summed axes are axes of the longer shape. A matrix product has two more
+  // axes at the end.
   size_t Rank = 0;
   for (Endpoint E : G.dataInputs(Axes.Node)) {
     auto Sizes = value(E);

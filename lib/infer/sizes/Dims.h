@@ -256,8 +256,8 @@ struct DimRun {
 struct DimOptions {
   /// The constants still hold global numbers (before `replicate` patches them).
   bool Unpatched = false;
-  /// Tensors, each with an axis that is assumed to be split. The inference
-  /// shows which other tensors are then split, as the choice of feeds needs.
+  /// Tensors, each with an axis that is assumed to be split. The inference then
+  /// shows which other tensors are split. The choice of feeds needs this.
   std::vector<std::pair<Endpoint, unsigned>> Suppose;
   /// N, if constants hold the numbers of one replica.
   unsigned Replicas = 1;
@@ -339,8 +339,8 @@ public:
     return !shapeRun(E).Symbolic && !valueRun(E).Symbolic;
   }
 
-  /// Returns the sizes of the two tensors whose concatenation has the size \p
-  /// Whole, in their order, if there are two.
+  /// If \p Whole is the size of a concatenation of two tensors, returns the
+  /// sizes of these tensors in order. Otherwise returns nothing.
   std::optional<std::pair<DimId, DimId>> partsOf(DimId Whole) const {
     auto It = Parts.find(Dims.find(Whole));
     return It == Parts.end() ? std::nullopt : std::optional(It->second);
@@ -351,8 +351,8 @@ public:
     NodeId Node;
     DimId A;
     DimId B;
-    /// The action of the node that fails for the row count A of one replica, or
-    /// null. If it is set, B equals A.
+    /// The action of Node that the row count A of one replica makes impossible,
+    /// or null. If Why is set, B equals A.
     const char *Why = nullptr;
   };
   llvm::ArrayRef<Conflict> conflicts() const { return Conflicts; }
@@ -360,8 +360,8 @@ public:
   /// Returns the nodes whose integer output is assumed to be a size of the
   /// single-device step. This is right if every replica has the global value.
   llvm::ArrayRef<NodeId> shared() const { return Shared; }
-  /// Returns the feeds of a single integer that proved to be a row count. The
-  /// user feeds the row count of all replicas.
+  /// Returns the feeds whose value, a single integer, proved to be a row count.
+  /// The user feeds the row count of all replicas.
   llvm::ArrayRef<NodeId> fedRows() const { return FedRows; }
   /// Returns the nodes whose integer output is not the global value on every
   /// replica (DimOptions::Differing).

@@ -1,4 +1,4 @@
-//===- lib/infer/sizes/RaggedRows.cpp - rows counted by values --*- C++ -*-===//
+//===- lib/infer/sizes/RaggedRows.cpp - data-dependent rows -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //

@@ -1,4 +1,4 @@
-//===- lib/infer/sizes/RaggedRows.h - rows counted by values ----*- C++ -*-===//
+//===- lib/infer/sizes/RaggedRows.h - data-dependent rows -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -22,10 +22,10 @@ namespace graft {
 
 class RaggedRows {
 public:
-  /// Returns the first node of earlier calls that has the same row count as \p
-  /// N, a Where or a DynamicPartition, or \p N if there is none. Input \p By
-  /// determines the row count. Both nodes compute this input in the same way
-  /// from the same tensors.
+  /// Returns the first node of earlier calls that has the row count of \p N, or
+  /// \p N if there is none. \p N is a Where or a DynamicPartition, and its
+  /// input \p By determines the row count. Both nodes compute this input in the
+  /// same way from the same tensors.
   NodeId firstLike(const Graph &G, NodeId N, unsigned By);
 
 private:

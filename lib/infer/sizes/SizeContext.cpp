@@ -54,9 +54,9 @@ DimRun SizeContext::store(ArrayRef<DimId> List) {
   return Run;
 }
 
-/// Returns false if all sizes of the operands that are no number by definition
-/// have one origin, and none of them is a number by a fact. Then no two sizes
-/// of different origins are equal. This is so for most nodes.
+/// Returns false if all operand sizes have one origin, apart from numbers by
+/// definition, and no fact makes one of them a number. Then no two sizes of
+/// different origins are equal. This is so for most nodes.
 bool SizeContext::mayMeet() {
   std::optional<SizeOrigins::Origin> One;
   for (Endpoint E : Inputs)
@@ -131,8 +131,8 @@ ArrayRef<std::pair<DimId, DimId>> SizeContext::meetings() {
 }
 
 /// Returns \p List with a new size in place of each size that is equal to
-/// another operand's size only by facts. The result has both sizes only where
-/// the facts hold, so its size needs a new origin.
+/// another operand's size only by facts. The size of the result equals both
+/// operand sizes only where the facts hold, so it needs a new origin.
 DimList SizeContext::detached(unsigned Slot, ArrayRef<DimId> List) {
   DimList Result(List.begin(), List.end());
   auto Met = meetings();
@@ -510,8 +510,8 @@ DimList SizeContext::factorsOf(ArrayRef<DimId> List) const {
   return Result;
 }
 
-/// Returns the factors of \p X without those of \p Y; none if one is missing in
-/// X.
+/// Returns the factors of \p X without those of \p Y. Returns nothing if \p X
+/// lacks one of them.
 std::optional<DimList> SizeContext::factorsLeft(unsigned Slot, DimId X,
                                                 DimId Y) {
   DimList Left = factorsOf(X);
@@ -527,7 +527,7 @@ std::optional<DimList> SizeContext::factorsLeft(unsigned Slot, DimId X,
   }
   if (By == 1)
     return Left;
-  // Numbers are multiplied to one factor: 5 * 7 has the factor 35.
+  // The product of all numbers is one factor: 35 divides 5 * 7.
   int64_t Number = 1;
   for (DimId D : Left)
     if (int64_t Factor = plainNumber(D);

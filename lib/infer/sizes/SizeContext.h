@@ -66,7 +66,8 @@ public:
   Dims elements(unsigned I) const {
     return I < Inputs.size() ? A.value(Inputs[I]) : std::nullopt;
   }
-  /// Returns the elements of operand \p I as numbers; num(), its only element.
+  /// Returns the elements of operand \p I as numbers. num() returns the only
+  /// one.
   std::optional<llvm::SmallVector<int64_t, 4>> nums(unsigned I) const {
     return I < Inputs.size() ? A.numbers(Inputs[I]) : std::nullopt;
   }
@@ -108,8 +109,8 @@ public:
   /// Returns true if \p X and \p Y have one definition or one number by
   /// definition, so that they are equal without any fact.
   bool areEqualByDefinition(DimId X, DimId Y) const;
-  /// Joins \p X and \p Y, which the table knows to be equal. The node does not
-  /// state that they are, unless it defines one of them.
+  /// Joins \p X and \p Y, which the table knows to be equal. This is a
+  /// statement of the node only if the node defines one of them.
   void alias(DimId X, DimId Y);
   /// Like same(), for an equality that follows from the numbers of the sizes
   /// \p Of. If facts imply such a number, the equality is derived from the
@@ -118,9 +119,9 @@ public:
   /// States that \p X and \p Y are equal. Returns false, without a report, if
   /// they differ.
   bool unify(DimId X, DimId Y);
-  /// States that \p D is the size \p S, or a number. assign() returns false if
-  /// \p D is known to be another size. \p From is the size whose rows \p S
-  /// counts, by default a size of an operand.
+  /// States that \p D is the size \p S. Returns false if \p D is known to be
+  /// another size. \p From is the size whose rows \p S counts, by default a
+  /// size of an operand. assignNumber() states that \p D is a number.
   bool assign(DimId D, Sym S, std::optional<DimId> From = std::nullopt);
   void assignNumber(DimId D, int64_t Number);
   /// Makes \p X and \p Y equal by relating the rows that they count.
@@ -130,8 +131,8 @@ public:
   /// nothing if one is unknown, since it may count the rows of all replicas
   /// while the other counts the rows of one replica.
   void sameRows(DimId X, DimId Y);
-  /// Calls sameRows() for each of the first \p Count axes, if both shapes have
-  /// it.
+  /// Calls sameRows() for those of the first \p Count axes that both shapes
+  /// have.
   void sameRows(llvm::ArrayRef<DimId> X, llvm::ArrayRef<DimId> Y, size_t Count);
   /// States that \p X and \p Y are equal if areCounts(): both count rows, or
   /// both are unknown and the same on all replicas.
@@ -159,8 +160,8 @@ public:
   /// differ between readers.
   static constexpr unsigned ElementSlot = 0x1000;
 
-  /// The first slot of detached() sizes: those of shapes. Those of values begin
-  /// at twice this number.
+  /// The first slot of sizes that detached() makes for shapes. The slots of
+  /// those for values begin at twice this number.
   static constexpr unsigned DetachedSlot = 0x100000;
 
   /// The greatest length of a value whose elements are tracked.
@@ -212,8 +213,8 @@ public:
 
   /// Makes a symbol for a number of rows that the node defines.
   std::optional<Sym> rowsAt(unsigned Slot, Endpoint Of, bool Claimed = false);
-  /// Claims that \p D, if nothing else is known of it than a number, counts the
-  /// rows of a replica.
+  /// Claims that \p D counts the rows of a replica, unless \p D has a symbolic
+  /// size.
   void claimRows(unsigned Slot, DimId D);
   /// States that \p Rows is the number of rows of \p Of on one replica. With
   /// \p Own, each replica reads a separate batch. Otherwise \p Of is split.
@@ -252,7 +253,7 @@ public:
   /// there are none.
   using VariantDims = std::set<std::pair<NodeId, unsigned>>;
   static constexpr unsigned AnyAxis = ~0u;
-  /// The axis of the number of elements of a list.
+  /// In VariantDims: stands for the number of elements of a list, not an axis.
   static constexpr unsigned Elements = ~0u - 1;
   bool isVariant(unsigned Axis) const { return isVariant(N, Axis); }
   bool isVariant(NodeId Of, unsigned Axis) const {
@@ -281,8 +282,8 @@ public:
   /// declares it, or if the sizes have the same definition. For any other axis,
   /// each reader gets a fresh size variable.
   void setElement(NodeId Handle, llvm::ArrayRef<DimId> List, Sharing By);
-  /// Returns the array, the stack or the first list of the class of lists
-  /// (LoopInfo::handleOf) of operand 0, or NoNode.
+  /// Returns the node that stands for the array, the stack or the class of
+  /// lists of operand 0 (LoopInfo::handleOf), or NoNode.
   NodeId handle() const {
     return Loops && numData() > 0 ? Loops->handleOf(Inputs[0]) : NoNode;
   }
@@ -312,7 +313,7 @@ public:
 
 protected:
   SizeContext(DimAnalysis &A, const LoopInfo *Loops);
-  /// Like slot(), for a size that is a number.
+  /// Like slot(), but never marks the size as the same on all replicas.
   DimId bareSlot(unsigned Slot);
   bool isSingle() const;
   bool mayMeet();
@@ -347,7 +348,8 @@ protected:
   bool FirstRound = true;
   bool Moved = false;  ///< This visit gave an output a new shape or value.
   bool Denied = false; ///< The node is one of DimOptions::Denied.
-  llvm::SmallVector<std::pair<DimId, DimId>, 4> Meetings; ///< For MeetingsOf.
+  /// The result of meetings() for the node MeetingsOf.
+  llvm::SmallVector<std::pair<DimId, DimId>, 4> Meetings;
   NodeId MeetingsOf = NoNode;
   /// The sizes that the node states to be equal.
   llvm::SmallVector<std::pair<DimId, DimId>, 4> Stated;

@@ -102,8 +102,8 @@ public:
   /// joined later.
   static Origin ofSize(DimId D) { return {Kind::Open, D}; }
   static Origin number(int64_t Value) { return {Kind::Number, Value}; }
-  /// Returns the current form of \p O: its size or rows may have been joined
-  /// with other ones after \p O was made.
+  /// Returns the present origin of the size or rows that \p O names. They may
+  /// have been defined or joined with others after \p O was made.
   Origin settled(Origin O) const;
 
   llvm::ArrayRef<Fact> facts() const { return Facts; }

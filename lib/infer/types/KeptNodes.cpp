@@ -214,8 +214,9 @@ bool TypeInference::keep(NodeId First) {
 }
 
 /// Returns true if a result of \p Node has per-replica rows only because a
-/// constant has that number, and not because a tensor was split. If \p Node
-/// becomes unreplicated, its results are split, which proves these rows.
+/// constant claims that row count, and not because a tensor was split. If
+/// \p Node becomes unreplicated, its results are split, which proves these
+/// rows.
 bool TypeInference::claimsRows(NodeId Node) const {
   for (unsigned Port = 0; Port < D.numOutputs(Node); ++Port) {
     auto Shape = D.shape({Node, Port});

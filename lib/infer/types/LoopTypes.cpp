@@ -6,7 +6,8 @@
 // initial value with the type after an iteration, until nothing changes. The
 // element type of a tensor array or stack is the join of the types of all
 // writes. A node has no type until the loop variables and arrays that it
-// depends on have types. From then on types only rise, so the iteration ends.
+// depends on have types. From then on types only rise, so the inference reaches
+// a fixpoint.
 //
 //     Zero  <  Replicated(k)  <  Partial(sum, k+1)  <  Varying
 //     Zero  <  Sharded(axis, k), Partial(op, k)     <  Varying
@@ -41,7 +42,8 @@ bool TypeInference::isReady() const {
          (!Op.IsReady || Op.IsReady(*this));
 }
 
-/// At a fixpoint: types as zeros the elements of arrays that no node writes.
+/// At a fixpoint: gives the type of zeros to the elements of arrays to which no
+/// node writes.
 bool TypeInference::fillUnwritten() {
   bool Any = false;
   for (NodeId Handle : Loops->handles())

@@ -67,9 +67,9 @@ public:
   ReplicationType operand(unsigned I) const {
     return I == 0 && Supposed ? *Supposed : given(I);
   }
-  /// Like operand(), but types local sizes as numbers to compute with. A
-  /// variant has no number: its type is that of its elements, here and in
-  /// numeric().
+  /// Like operand(), but for a rule that computes with the elements of local
+  /// sizes (TypeAnalysis::number). The type of a variant is that of its
+  /// elements, here and in numeric().
   ReplicationType number(unsigned I);
   /// Like number(), but asks for a reduction of a Partial other than a sum.
   ReplicationType numeric(unsigned I);
@@ -167,8 +167,8 @@ public:
   partsOf(ReplicationType Joined) const {
     return T.Orders[Joined.Order];
   }
-  /// Returns the number of blocks of rows behind axes of sizes \p Before, or
-  /// nothing if it is unknown or very large.
+  /// Returns the product of the sizes \p Before, which is the number of blocks
+  /// of rows. Returns nothing if it is unknown or very large.
   std::optional<int64_t> blocksOf(llvm::ArrayRef<DimId> Before) const;
   /// Returns the row order after a reshape that merges the batch axis with the
   /// axes before it, which have the sizes \p Before. Example: [steps, rows] to
@@ -196,8 +196,8 @@ public:
   /// Returns true if \p Node has a type. Otherwise it waits for the type of a
   /// loop variable or array.
   bool isDefined(NodeId Node) const { return Defined[Node]; }
-  /// Returns the array, the stack or the first list of the class of lists
-  /// (LoopInfo::handleOf) of operand 0, or NoNode.
+  /// Returns the node that stands for the array, the stack or the class of
+  /// lists of operand 0 (LoopInfo::handleOf), or NoNode.
   NodeId handle() const;
   /// Like handle(), but for output 0.
   NodeId handleMade() const;
@@ -209,8 +209,8 @@ public:
   std::optional<ReplicationType> element(NodeId Handle) const;
   /// Records that a value of type \p Element is written to \p Handle.
   void hold(NodeId Handle, ReplicationType Element);
-  /// Returns the least type of which \p X and \p Y are. Returns Varying without
-  /// a cause if there is none.
+  /// Returns the least upper bound of the types \p X and \p Y (LoopTypes.cpp).
+  /// Returns Varying without a cause if there is no other upper bound.
   ReplicationType joined(ReplicationType X, ReplicationType Y) const;
   /// Marks \p Node for another visit, because it depends on the node at hand
   /// although no edge connects them. The first round visits \p Node anyway.
@@ -231,8 +231,8 @@ protected:
       return mergedOperand(input(I), Type);
     return Type.Whole ? ofWhole(input(I), Type) : Type;
   }
-  /// Returns false if result \p Port is known to have no such axis as the batch
-  /// axis of \p Type.
+  /// Returns false if the rank of result \p Port is known to be too small for
+  /// the axis of \p Type, or if no tensor can have this axis.
   bool hasAxisOf(unsigned Port, const ReplicationType &Type) const {
     if (!Type.isSharded() && Type.Axis == 0)
       return true;

@@ -30,7 +30,7 @@ TypeInference::TypeInference(TypeAnalysis &T, ArrayRef<NodeId> Order)
     : TypeContext(T, Order), Order(Order), Visited(G.size()),
       HasStates(!T.States.empty()) {}
 
-/// Removes the elements among the first \p Old for which \p IsGone is true.
+/// Removes those of the first \p Old elements for which \p IsGone is true.
 template <typename List, typename Fn>
 static void dropOld(List &L, size_t Old, Fn IsGone) {
   L.erase(std::remove_if(L.begin(), L.begin() + Old, IsGone), L.begin() + Old);
@@ -51,9 +51,9 @@ bool TypeInference::round() {
   return settleLoops() || Any;
 }
 
-/// Sweeps until nothing changes. A sweep leaves to the next one only nodes that
-/// depend on a back edge, on the elements of an array or on a predicate. Their
-/// types can rise only a limited number of times.
+/// Sweeps until nothing changes. After a sweep, only nodes that depend on a
+/// back edge, on the elements of an array or on a predicate are still due.
+/// Their types can rise only a limited number of times.
 bool TypeInference::settleLoops() {
   if (!Loops)
     return false;
@@ -111,7 +111,7 @@ bool TypeInference::sweep() {
   }
   if (!Any)
     return false;
-  // Drops what earlier visits of the visited nodes recorded.
+  // Drops the records of earlier visits of the visited nodes.
   dropOld(Asked, OldAsked, [&](const Demand &A) { return Visited[A.Because]; });
   dropOld(T.Unproved, OldUnproved, [&](auto &E) { return Visited[E.first]; });
   dropOld(T.Sources, OldSources, [&](auto &E) { return Visited[E.first]; });
@@ -205,7 +205,7 @@ void TypeInference::inferAndAsk() {
   if (D.table().hasRagged())
     doubtNoRows(ArrayRef(Asked).drop_front(Old));
   // The check of a sliced sparse tensor (EntrySlice) concatenates per-replica
-  // sizes with sizes of the whole batch. No tensor of the input has these
+  // sizes with sizes of the whole batch. No tensor of the input graph has such
   // sizes.
   if (node().Kind == Inserted::Check && isOp(op::Concat) &&
       Asked.size() != Old) {
@@ -368,8 +368,8 @@ void TypeInference::inferLocally(Endpoint Predicate) {
   setAll(varying("runs under a predicate that replicas may disagree on"));
 }
 
-/// Asks for a gather of each operand of an unreplicated node that has joined
-/// rows, to restore the order of the global value.
+/// Asks for a gather of each operand with joined rows, to restore the order of
+/// the global value. The node at hand is unreplicated.
 void TypeInference::askForRows() {
   for (unsigned I = 0; I < numData(); ++I)
     if (ReplicationType Read = T.natural(input(I)); Read.isJoined())

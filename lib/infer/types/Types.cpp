@@ -144,8 +144,8 @@ ReplicationType TypeAnalysis::numberOf(Endpoint E, ReplicationType Type) const {
   }
   Type.Symbolic = false;
   auto Value = Dims.value(E);
-  // If the elements are global values, only their number is local, and it is
-  // not known.
+  // If all elements are global values, only the number of elements is local,
+  // and that number is not known.
   if (!Value || Dims.table().areSame(*Value))
     return ReplicationType::varying(E.Node);
   std::optional<int> Power;
@@ -181,8 +181,8 @@ TypeAnalysis::sizePowers(Endpoint E) const {
       return std::nullopt;
     Powers.push_back(*Power);
   }
-  // If the elements are global values, only their number is local, and it is
-  // not known.
+  // If all elements are global values, only the number of elements is local,
+  // and that number is not known.
   if (natural(E).Symbolic && all_of(Powers, [](int64_t P) { return P == 0; }) &&
       Dims.table().areSame(*Value))
     return std::nullopt;
@@ -217,8 +217,9 @@ std::optional<int> TypeAnalysis::wholeAxis(Endpoint E) const {
   if (Table.isRagged(Rows) ||
       (Number != UnknownSize && Number % Dims.replicas() != 0))
     return std::nullopt;
-  // A gradient sums over the axes that an operand broadcasts. One row looks
-  // like such an axis, and is none until a Reshape restores it.
+  // A gradient sums over the axes along which an operand was broadcast. A batch
+  // axis of one row looks like such an axis. Sum removes it, and a Reshape
+  // restores it later.
   if (G.isOp(E.Node, op::Sum) && G.boolAttr(E.Node, "keep_dims") != true &&
       G.isOp(G.input(E.Node, 1).Node, op::BroadcastGradientArgs) &&
       Dims.mayBeOneRow(Rows))

@@ -65,7 +65,7 @@ enum class LocalIndices : uint8_t {
   // (lib/program/forms/EntrySlice.h).
   EntryIndices, ///< Indices whose rows count from the replica's first row.
   EntryRows,    ///< The row numbers alone, from the replica's first row.
-  EntryValues,  ///< Axis 0 has a row for each entry, computed from it.
+  EntryValues,  ///< Row i along axis 0 is computed from entry i.
   // A sparse matrix with the rows of the replica (accidental hits): the row
   // number of each element, another value of each element, or its pair of row
   // and column. Tensors with the same Cause describe one matrix and list its
@@ -95,8 +95,8 @@ struct ReplicationType {
   bool Zero : 1 = false;     ///< All zeros: every K fits, see hasSizeOf().
   bool Symbolic : 1 = false; ///< An integer computed from local sizes.
   /// The global value of an unreplicated node, computed on the rows of all
-  /// replicas. A per-replica user reads its shard, or the value itself if it
-  /// has no batch axis (TypeContext::ofWhole).
+  /// replicas. A per-replica user reads its shard of the value, or all of a
+  /// value without a batch axis (TypeContext::ofWhole).
   bool Whole : 1 = false;
   uint8_t Axis = 0;   ///< The axis of Sharded, and of row numbers.
   int8_t K = 0;       ///< The scale exponent k.
@@ -302,7 +302,7 @@ public:
 
   /// Returns the number of blocks if \p E consists, on every replica, of
   /// equally long blocks of rows in the order of the global value. Returns 0
-  /// otherwise, and for too many blocks to join.
+  /// otherwise, or if the blocks are too many to join.
   unsigned blocks(Endpoint E) const;
 
   /// Returns the demands, sorted by kind and then by node. A finished program
@@ -353,8 +353,8 @@ public:
   }
 
   /// Returns the unreplicated ops with an effect that run under a predicate on
-  /// which replicas may disagree, if their operands do not show this. Each is a
-  /// pair (node, predicate). The pairs are in node order.
+  /// which replicas may disagree. Omits ops with a per-replica operand. Each is
+  /// a pair (node, predicate). The pairs are in node order.
   const std::vector<std::pair<NodeId, Endpoint>> &localEffects() const {
     return LocalEffects;
   }
@@ -440,8 +440,8 @@ private:
   const DimAnalysis &Dims;
   const VariableIndex &Vars;
   llvm::DenseMap<NodeId, VariableState> States; ///< By variable.
-  std::vector<ReplicationType> Types; ///< By output, of the producer's rule.
-  std::vector<bool> Reduced;          ///< By output: a reduction is demanded.
+  std::vector<ReplicationType> Types;           ///< By output: see natural().
+  std::vector<bool> Reduced; ///< By output: a reduction is demanded.
   std::vector<Demand> Demands;
   llvm::UniqueVector<OrderedParts> Orders; ///< By ReplicationType::Order.
   std::vector<NodeId> Unusable;
