@@ -30,7 +30,8 @@ using namespace llvm;
 
 namespace graft::certify {
 
-/// Brings the input \p G into the normal form that \p Outputs were made from.
+/// Edits the input \p G like the graph that \p Outputs were made from: inlines
+/// calls, orders reads and joins batches.
 static void normalise(Graph &G, ArrayRef<const Graph *> Outputs) {
   inlineCalls(G, {.Kept = {}, .Like = Outputs.front()});
   if (any_of(Outputs, [](const Graph *Out) { return hasOrderedReads(*Out); })) {

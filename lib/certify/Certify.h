@@ -25,9 +25,9 @@ enum class Claim : uint8_t {
 };
 
 /// Checks that the claim \p What holds for \p Output and \p Input, a graph as
-/// it was read. Brings \p Input into the normal form of \p Output and
-/// partitions its variables in the same way. Errors name the nodes. At most a
-/// dozen are reported.
+/// it was read. First edits \p Input like \p Output: inlines calls, orders
+/// reads, joins batches and partitions variables. Reports at most a dozen
+/// errors, each with its node.
 bool check(Module &Input, const Graph &Output, DiagnosticEngine &Diags,
            Claim What = Claim::Step);
 
@@ -59,9 +59,8 @@ int64_t mayBeAhead(const Graph &Output);
 
 /// Checks a graph in memory against a snapshot of its input.
 ///
-/// A snapshot from before the first edit equals the file, read again: no pass
-/// ran in between, and the memory that the snapshot points to is never written
-/// again.
+/// The snapshot must be from before the first edit. It then equals the file: no
+/// pass ran before, and no code writes the memory that the snapshot points to.
 bool check(const InputGraph &Input, const Graph &Output,
            DiagnosticEngine &Diags, Claim What = Claim::Step);
 

@@ -32,12 +32,12 @@ private:
   bool isDefault(NodeId N, const AttrEntry &A) const;
 
   const Graph &G;
-  /// By op, the attributes with a default and its bytes.
+  /// By op: the attributes that have a default, with the bytes of the default.
   std::vector<std::vector<std::pair<llvm::StringRef, std::string>>> Defaults;
 };
 
-/// Returns true if two AttrValues are equal, whatever their bytes: a tensor has
-/// several forms.
+/// Returns true if two AttrValues are equal, even if their bytes differ: a
+/// tensor has several encodings.
 bool isSameValue(llvm::StringRef A, llvm::StringRef B);
 
 /// Returns the nodes that `_class` of \p N names, sorted, without \p N itself.

@@ -144,8 +144,8 @@ private:
   void byEdges(bool OfColor = false);
   void byName();
   using PlaceMap = SmallDenseMap<uint64_t, NodeId, 8>;
-  /// Returns the unpaired users and control inputs of \p N by place and op.
-  /// NoNode stands for several nodes.
+  /// Returns the unpaired users and control inputs of \p N by a hash of op and
+  /// position. NoNode stands for several nodes with one hash.
   static PlaceMap onlyOnes(const Graph &G, NodeId N, ArrayRef<NodeId> Other);
 
   Side A, B;

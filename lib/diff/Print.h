@@ -13,9 +13,9 @@
 
 namespace graft {
 
-/// Prints each node that differs, and each of its differences below it: `-` the
-/// first file, `+` the second. Without differences it prints at most that the
-/// numbers of replicas differ.
+/// Prints each node that differs, with its differences below it: `-` marks the
+/// first file, `+` the second. If there is no difference, prints at most that
+/// the numbers of replicas differ.
 void printText(llvm::raw_ostream &OS, const GraphDiff &D, llvm::StringRef A,
                llvm::StringRef B, bool Colors);
 

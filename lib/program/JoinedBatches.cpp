@@ -109,7 +109,7 @@ Endpoint Joiner::constant(const Twine &NodeName, ArrayRef<int64_t> Values,
           0};
 }
 
-/// Returns an Optional of the element \p First without its rows.
+/// Returns an Optional with an element like \p First, but without rows.
 NodeId Joiner::noRows(NodeId First) {
   SmallVector<Endpoint, 4> Parts;
   for (auto [Port, Shape] : enumerate(Shapes)) {
@@ -132,7 +132,8 @@ NodeId Joiner::noRows(NodeId First) {
              Device);
 }
 
-/// Returns the element that \p Index counts, behind the element \p Last.
+/// Returns element number \p Index, which is read after \p Last. Returns the
+/// element of \p NoRows if the iterator has ended.
 NodeId Joiner::next(unsigned Index, NodeId Last, NodeId NoRows) {
   std::string Part = Name + "/element_" + std::to_string(Index);
   SmallVector<Endpoint, 4> Inputs(G.inputs(Read));

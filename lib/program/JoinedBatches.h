@@ -11,22 +11,26 @@
 
 namespace graft {
 
-/// Marks the nodes that take several elements of an iterator as one batch. The
-/// IdentityN with the batch has the number of elements. Each node that returns
-/// one element has true. The attribute stays in the written file, so that the
-/// input can be given the same batch when the file is checked.
+/// Marks the nodes that join several elements of an iterator to one batch. The
+/// value is the number of elements on the IdentityN that returns the batch, and
+/// true on each node that returns one element. The attribute stays in the
+/// written file, so that a check of the file can join the input in the same
+/// way.
 inline constexpr llvm::StringRef JoinedAttr = "_graft_joined";
 
-/// Returns true if \p N is the batch that several elements of an iterator make.
+/// Returns true if \p N returns the batch joined from several elements of an
+/// iterator.
 bool isJoinedBatch(const Graph &G, NodeId N);
 
 /// Returns true if \p N reads an iterator whose elements can be concatenated:
-/// all components have an open number of rows and are otherwise static.
+/// the number of rows of each component is unknown, and all other sizes are
+/// known.
 bool isJoinable(const Graph &G, NodeId N);
 
 /// Makes \p Read, which returns one element of an iterator, return the
 /// concatenation of the next \p Elements elements. The first element must
-/// exist. If the iterator has no other element, the others have no rows.
+/// exist. If the iterator ends after it, each missing element counts as one
+/// without rows.
 ///
 ///     r/element = IteratorGetNext(i)
 ///     r/element_1 = IteratorGetNextAsOptional(i, ^r/element)
@@ -36,8 +40,8 @@ bool isJoinable(const Graph &G, NodeId N);
 ///     r = IdentityN(ConcatV2(r/element, r/element_1/value))
 void joinElements(Graph &G, NodeId Read, unsigned Elements);
 
-/// Joins the reads of \p G that are joined in \p Output, which was made from
-/// it.
+/// Joins the reads of \p G that are joined in \p Output, a graph made from \p
+/// G.
 void joinLike(Graph &G, const Graph &Output);
 
 } // namespace graft

@@ -51,8 +51,8 @@ private:
   DenseMap<NodeId, unsigned> Count; ///< The number of new reads.
   std::map<std::vector<NodeId>, uint32_t>
       Numbers; ///< By the nodes to wait for.
-  /// The new reads, by view or by variable and port, and by the entry in
-  /// Numbers of the nodes that the read waits for.
+  /// The new reads. The key is a view and port 0, or a variable and its port,
+  /// and then the number of the awaited nodes in Numbers.
   std::map<std::tuple<NodeId, uint32_t, uint32_t>, NodeId> Again;
 };
 

@@ -41,8 +41,8 @@ struct LateUse {
                                       ///< read waits.
 };
 
-/// Makes each of \p Uses read its variable again. \p Uses must list a use
-/// before the uses whose user is one of its views.
+/// Makes each of \p Uses read its variable again. If the user of use A is a
+/// view of use B, \p Uses must list B before A.
 void readAgain(Graph &G, llvm::ArrayRef<LateUse> Uses);
 
 /// Returns true if \p Output was made from a graph whose reads were ordered.

@@ -27,9 +27,9 @@ inline constexpr llvm::StringRef OriginAttr = "_graft_origin";
 /// slice as in a checkpoint: `w 10 4 0,5:0,4`. Stays in outputs, where no other
 /// node shows the name of the variable.
 inline constexpr llvm::StringRef SliceAttr = "_graft_slice";
-/// On splits of feeds: a group number. The user declares that all feeds of a
-/// group have equally many rows. A computed tensor that the user names alone is
-/// a group.
+/// On splits of feeds: the number of a group of feeds. The user declares that
+/// all feeds of a group have equally many rows. A computed tensor that the user
+/// names is a group by itself.
 inline constexpr llvm::StringRef RowsAttr = "_graft_rows";
 /// On constants whose batch sizes became per-replica sizes: the value in the
 /// input.

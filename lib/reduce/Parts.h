@@ -24,8 +24,8 @@ public:
   virtual llvm::StringRef name() const = 0;
   /// Returns the number of parts in \p M.
   virtual size_t count(const Module &M) const = 0;
-  /// Leaves the parts of \p M out for which \p Gone is true. TensorFlow loads
-  /// the graph that is left.
+  /// Removes from \p M the parts for which \p Gone is true. TensorFlow can load
+  /// the remaining graph.
   virtual void leaveOut(Module &M, const std::vector<bool> &Gone) const = 0;
 };
 

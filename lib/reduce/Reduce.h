@@ -33,8 +33,8 @@ struct Reduced {
   size_t NodesBefore = 0, Nodes = 0;
 };
 
-/// Returns the smallest graph that it found interesting by \p Test. \p Bytes is
-/// the graph file to begin with, which has to be interesting, too.
+/// Returns the smallest graph found that is interesting by \p Test. Begins with
+/// the graph file \p Bytes, which must be interesting, too.
 llvm::Expected<Reduced> reduce(llvm::StringRef Bytes, Trials &Test,
                                const ReduceOptions &O);
 

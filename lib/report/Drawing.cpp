@@ -37,12 +37,13 @@ namespace {
 
 /// The number of boxes that fit on a page.
 constexpr size_t PageLimit = 120;
-/// With more boxes of root scopes, each replica is a single box.
+/// If root scopes need more boxes than this, each replica is a single box.
 constexpr size_t FlatLimit = 1000;
 /// The maximum nesting of clusters, because a name may have any number of
 /// slashes.
 constexpr size_t DepthLimit = 8;
-/// The maximum number of scopes of a name that patterns are matched with.
+/// Patterns are matched with at most this many scopes of a name, outer scopes
+/// first.
 constexpr size_t ScopeLimit = 64;
 
 /// Light colors, in which black text can be read, for devices in turn.

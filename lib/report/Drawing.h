@@ -32,7 +32,7 @@ struct DrawnNode {
 
 /// Draws \p G, whose nodes \p Nodes describes, in the language of Graphviz.
 /// Replicas and the scopes in them are clusters; colors show devices and
-/// inserted nodes. If a page has no room for all nodes each scope becomes one
+/// inserted nodes. If the nodes do not fit on a page, each scope becomes one
 /// box, at the largest depth that fits.
 llvm::Expected<std::string> drawGraph(const Graph &G,
                                       llvm::ArrayRef<DrawnNode> Nodes,

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rows of the tables of docs/Remarks.md, which is compiled in, so that
-// pages and reports explain a message by the same text.
+// The rows of the tables in docs/Remarks.md. That page is compiled in, so that
+// it and the reports explain a message by the same text.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@ struct MessageHelp {
 /// Returns all rows in the order of the page.
 std::vector<MessageHelp> messageHelp();
 
-/// Returns the help of \p All for \p D, or null.
+/// Returns the element of \p All that explains \p D, or null.
 const MessageHelp *helpOf(llvm::ArrayRef<MessageHelp> All, const Diagnostic &D);
 
 } // namespace graft

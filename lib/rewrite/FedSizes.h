@@ -15,8 +15,8 @@
 // Then the feed is assumed to be the batch size if its share is inferred to be
 // the size of a shard.
 //
-// A feed that N does not divide has no share. Examples are 1, for a tensor that
-// is broadcast after all, or 13, in a run that only generates samples. So
+// A fed size that N does not divide has no share. For example, a user may feed
+// 1 to broadcast a tensor, or 13 in a run that only generates samples. So
 // readers of a share wait for an assertion, whose message explains the error:
 //
 //     n/share/gate/assert = Assert*(Equal(FloorMod(n, N), 0), message)
@@ -37,7 +37,7 @@
 namespace graft {
 
 /// Returns true if the integer of \p N, alone or with other values, determines
-/// the size of a tensor. Sizes of random samples count only with \p OfDraws.
+/// the size of a tensor. Ignores the sizes of random samples unless \p OfDraws.
 bool leadsToSize(const Graph &G, NodeId N, bool OfDraws = true);
 
 /// Finds feeds of one integer that determine the size of a tensor.

@@ -155,7 +155,7 @@ bool Fetches::addNamed(const Module &M, ArrayRef<std::string> Names,
     if (E && !E->isControl() && Facts.Dims.validPort(*E) && !isInLoop(E->Node))
       Found.try_emplace({E->Node, E->Port}, false);
   };
-  // Hash-ordered maps of protobuf only fill the sorted map above.
+  // The order of protobuf's hash map has no effect, because Found is sorted.
   for (const auto &[Key, Collection] : Meta->collection_def()) {
     for (const std::string &Name : Collection.node_list().value())
       if (Name.find(':') != std::string::npos)
@@ -227,7 +227,7 @@ bool Fetches::beginsGradient(Endpoint E) const {
 }
 
 /// Finds the nodes at which inference lost the batch size. Their type and shape
-/// are unknown, and an operand is replicated.
+/// are unknown, and an operand is replicated or also lost the batch size.
 std::vector<bool> Fetches::findLost() const {
   std::vector<bool> Lost(G.size());
   if (!hasStaticBatch())
@@ -335,7 +335,8 @@ bool Fetches::isResult(Endpoint E) const {
          G.outputType(E) != DT_VARIANT &&
          (!Number.isVarying() || Facts.Types.isByPolicy(Number) ||
           Facts.Types.blocks(E) != 0 ||
-          // Nodes read too many sizes to merge all of them.
+          // Only sizes that no node reads are merged: there are too many
+          // others.
           (hasWholeSizes(Facts, E) &&
            !G.anyUse(E.Node, [&](Use U) { return G.isData(U); })));
 }
@@ -349,7 +350,7 @@ bool Fetches::hasValue(Endpoint E) const {
       Facts.Vars.isUpdate(G, N) || Facts.Types.usesState(N) ||
       Facts.Dims.numOutputs(N) > 2 || isInLoop(N))
     return false;
-  // With one row on each replica, the local value has one axis less.
+  // If a replica has one row, such a Sum also removes the batch axis.
   if (G.isOp(N, op::Sum) && G.node(N).NumData > 1 &&
       G.isOp(G.input(N, 1).Node, op::BroadcastGradientArgs))
     return false;
@@ -448,9 +449,9 @@ void Fetches::addForward() {
     }
     return bool(OfVariable[E.Node]);
   };
-  // A name costs as much output as a quarter of a node on each replica. The
-  // names before the last weight may cost 2 % of the output. In a large graph a
-  // limit on their number bounds the time.
+  // Each merged value costs as many output bytes as a quarter of a node on each
+  // replica. The merged values before the last weight may cost 2 % of the
+  // output. MostNames bounds the time in a large graph.
   constexpr size_t LeastNames = 4, MostNames = 512, NodesForName = 16;
   const size_t Most =
       std::min<size_t>(MostNames, LeastNames + G.size() / NodesForName);

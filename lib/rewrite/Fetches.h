@@ -62,8 +62,8 @@ public:
   std::vector<std::pair<NodeId, NodeId>>
   unrelated(llvm::ArrayRef<std::string> Names) const;
 
-  /// Returns the tensors found. True: the user named the tensor without a
-  /// pattern.
+  /// Returns the tensors found. The flag of a tensor is true if the user gave
+  /// its name and not a pattern.
   const std::map<std::pair<NodeId, uint32_t>, bool> &tensors() const {
     return Found;
   }

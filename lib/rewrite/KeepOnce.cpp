@@ -32,8 +32,8 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-/// Restores the value of a constant, or the element shape of an array, from the
-/// input.
+/// Restores the value of a constant, or the element shape of an array, that the
+/// input graph has.
 void restoreSizes(Graph &G, NodeId N) {
   auto Was = G.attr(N, OriginalAttr);
   if (!Was)
@@ -91,9 +91,9 @@ bool updateSizes(Graph &G, const ProgramFacts &Facts) {
   return Any;
 }
 
-/// Removes `_output_shapes` that contradict local shapes: rows that are now
-/// split from an unreplicated node are per-replica. TensorFlow checks that both
-/// agree.
+/// Removes each `_output_shapes` that contradicts local shapes, since
+/// TensorFlow checks that both agree. Rows that are now split from an
+/// unreplicated node have a per-replica size.
 void dropStaleShapes(Graph &G, const ProgramFacts &Facts) {
   auto IsStale = [&](const ShapeValue &Told, ArrayRef<DimId> Sizes) {
     if (Told.UnknownRank || Told.Dims.size() != Sizes.size())
@@ -136,15 +136,15 @@ bool dropStaleMerges(Graph &G, const ProgramFacts &Facts) {
 
 /// Returns true if sync-batch-norm passes statistics to \p N, a fused batch
 /// norm or its gradient. The results of \p N then differ from the results of
-/// its node in the input.
+/// the same node in the input graph.
 bool takesStatistics(const Graph &G, NodeId N) {
   return G.opName(N).starts_with(op::FusedBatchNorm) &&
          G.boolAttr(N, "is_training") == false && G.node(N).NumData > 4 &&
          G.node(G.input(N, 4).Node).Kind == Inserted::Definition;
 }
 
-/// Renames \p N and returns its old name: in the output, a name of the input
-/// must refer to the value that it has in the input, or not exist.
+/// Renames \p N and returns its old name. In the output, a name of the input
+/// graph must refer to the same value or not exist.
 std::string takeName(Graph &G, NodeId N) {
   std::string Name = G.name(N).str();
   G.setStringAttr(N, OriginAttr, Name);
@@ -174,7 +174,7 @@ void forgetColocation(Graph &G, const StringSet<> &Gone) {
   }
 }
 
-/// One iteration: some nodes become unreplicated.
+/// One iteration: makes the nodes in TypeAnalysis::kept() unreplicated.
 class OnceRewriter {
 public:
   OnceRewriter(Graph &G, const ProgramFacts &Facts, const TypeAnalysis &Types,

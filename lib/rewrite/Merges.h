@@ -12,9 +12,9 @@
 namespace graft {
 
 /// Adds nodes that combine the local values of \p E, of type \p Type, into the
-/// global value. For Varying this is the value of replica 0. Node names begin
-/// with \p Base. With \p Picked, adds a node even for a value that is equal on
-/// all replicas.
+/// global value. If the layout is Varying, they return the value of replica 0.
+/// Node names begin with \p Base. With \p Picked, adds a node even for a value
+/// that is equal on all replicas.
 Endpoint insertMerge(Graph &G, Endpoint E, ReplicationType Type,
                      llvm::StringRef Base, bool Picked);
 

@@ -147,8 +147,8 @@ bool OnceCut::canMove(NodeId N) const {
   return Outputs != 0;
 }
 
-/// Returns the tensor of the input behind \p E: skips splits, merges and
-/// scales.
+/// Returns the tensor of the input graph from which splits, merges and scales
+/// compute \p E.
 Endpoint OnceCut::made(Endpoint E) const {
   if (G.node(E.Node).Kind == Inserted::Split)
     return splitSource(G, E.Node, E.Port);
@@ -158,7 +158,8 @@ Endpoint OnceCut::made(Endpoint E) const {
   return E;
 }
 
-/// Calls \p F(node) for each node of the input that reads data of \p N.
+/// Calls \p F(node) for each node of the input graph that reads data of \p N,
+/// directly, through merges and scales, or through a split.
 template <typename Fn> void OnceCut::forEachReader(NodeId N, Fn F) const {
   G.forEachUse(N, [&](Use U) {
     if (!G.isData(U))
@@ -198,8 +199,8 @@ double OnceCut::splitBytes(Endpoint E, const Tensor &T) const {
   return Work.bytes(E) * (Replicas - 1) / (IsRows ? Replicas : 1);
 }
 
-/// Adds \p Reader to each of its operands from a node for which \p Counts
-/// returns true.
+/// Records \p Reader as a reader of its operands. Skips an operand if \p Counts
+/// returns false for the node that computes it.
 template <typename Fn> void OnceCut::addReader(NodeId Reader, Fn Counts) {
   for (Endpoint E : G.dataInputs(Reader))
     if (Endpoint From = made(E); Counts(From.Node)) {

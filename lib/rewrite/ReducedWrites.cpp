@@ -53,7 +53,8 @@ private:
 };
 
 ReducedWrites::Follows ReducedWrites::followsOf(StringRef Op) {
-  // Variable parts use gradient parts. Row updates use the rows of indices.
+  // These ops move elements, such as the part of a gradient for a part of a
+  // variable, or the rows that an update writes by index.
   if (StringSwitch<bool>(Op)
           .Cases(op::Split, op::SplitV, op::Slice, op::StridedSlice, true)
           .Cases(op::Concat, op::ConcatV2, op::Pack, op::Unpack, true)

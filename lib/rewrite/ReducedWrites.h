@@ -31,7 +31,7 @@ std::vector<llvm::SetVector<NodeId>> variablesOf(const Graph &G,
 llvm::SmallVector<NodeId, 4>
 variablesWritten(const Graph &G, const VariableIndex &Vars, NodeId Update);
 
-/// Returns the names of \p Nodes in the input.
+/// Returns the names of \p Nodes in the input graph.
 std::vector<std::string> originNames(const Graph &G,
                                      llvm::ArrayRef<NodeId> Nodes);
 

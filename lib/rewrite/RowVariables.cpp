@@ -46,8 +46,8 @@ RowVariables::find(NodeId Var, const LoopInfo *Loops) const {
   return Is;
 }
 
-/// Returns true if \p N slices columns, because TensorFlow then copies the
-/// elements.
+/// Returns true if \p N slices columns. Such a slice copies the elements, so it
+/// does not pass on the memory of the variable.
 bool RowVariables::takesColumns(NodeId N) const {
   if (!G.isOp(N, op::Slice))
     return false;

@@ -23,9 +23,9 @@ bool forEachSlot(
     llvm::function_ref<bool(NodeId Update, NodeId Var, NodeId Slot)> Do);
 
 /// Copies the policy and synchronizer of a variable to its slots, because the
-/// op that updates them requires one device for all. Reports an error for a
-/// slot of two variables with different values. Sets \p Changed if a slot
-/// changed.
+/// op that updates them requires one device for all. Reports an error if a slot
+/// belongs to two variables that differ in policy or synchronizer. Sets \p
+/// Changed if a slot changed.
 bool slotsFollow(Graph &G, const VariableIndex &Vars, bool &Changed,
                  DiagnosticEngine &Diags);
 

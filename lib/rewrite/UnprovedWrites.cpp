@@ -47,12 +47,13 @@ private:
   const ProgramFacts &Facts;
   LocalRuns Local;
   std::vector<Repair> Repairs;
-  std::vector<Repair> Named; ///< Repairs of gradients that the input names.
+  std::vector<Repair> Named; ///< Repairs of gradients in Module::Gradients.
   DenseSet<NodeId> Segments; ///< Segment sums with a repair.
 };
 
-/// Returns true if the input names the gradient of \p Var and that gradient is
-/// not proved. Such a gradient is repaired for any optimizer.
+/// Returns true if the input graph names the gradient of \p Var and that
+/// gradient is not proved. Adds a repair of the gradient, whatever the
+/// optimizer.
 bool RepairFinder::isNamed(NodeId Var) {
   for (const NamedGradient &Gradient : M.Gradients) {
     auto V = G.findEndpoint(Gradient.Variable);

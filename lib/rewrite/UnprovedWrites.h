@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Repairs writes of values that no type rule relates to the single-device step.
-// A repair uses the aggregation of the variable if it has one, or else the mean
-// of the tensor nearest to a gradient. For writes of rows it gathers rows and
-// indices:
+// If the variable has an aggregation, the repair applies it. Otherwise a repair
+// gathers the rows and indices of a write of rows. For any other write, it uses
+// the mean of the tensor nearest to a gradient:
 //
 //     d = Mul*(Where*(x), lr)            w/reduce = _Reduce*(Where*(x))
 //     AssignSubVariableOp*(w, d)    →    d = Mul*(w/reduce, lr)
@@ -27,14 +27,14 @@ struct Repair {
   Endpoint Source;
   NodeId User = NoNode; ///< NoNode: a reduction, for all users. Else a gather.
   unsigned Index = 0;
-  bool Adds = true; ///< Set if the write adds rows, which are divided.
+  bool Adds = true; ///< Set if the write adds rows. A gather divides them by N.
   NodeId Cause = NoNode;
   std::string Text; ///< The warning; empty if another repair has it.
 };
 
 /// Returns the repairs for the unproved writes of \p M in the order of
 /// insertion. With \p OnlyNamed, returns only repairs of gradients that the
-/// input names.
+/// input graph names.
 std::vector<Repair> findRepairs(const Module &M, const ProgramFacts &Facts,
                                 bool OnlyNamed);
 

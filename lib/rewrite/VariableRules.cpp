@@ -174,9 +174,9 @@ bool applyDeclaredRules(Module &M, Policy Default, DiagnosticEngine &Diags) {
   enum : uint64_t { Auto, None, OnWrite, OnRead };
   DenseMap<NodeId, Plan> Plans;
   bool Good = true;
-  // Strategies of TensorFlow have no scatter for sync-on-read variables, but
-  // tf.metrics.mean_per_class_accuracy declares some. They are treated as
-  // variables without a declaration.
+  // TensorFlow's strategies support no scatter to a sync-on-read variable, but
+  // tf.metrics.mean_per_class_accuracy declares variables with one. Their
+  // declarations are ignored.
   std::optional<VariableIndex> Vars;
   auto IsScattered = [&](NodeId Var) {
     if (!Vars)

@@ -35,7 +35,8 @@ std::string similarVariable(const Graph &G, const VariableIndex &Vars,
 /// A variable with an aggregation alone gets the policy \p Default.
 bool applyDeclaredRules(Module &M, Policy Default, DiagnosticEngine &Diags);
 
-/// Returns true if \p Update writes a per-replica value: it is in the step.
+/// Returns true if \p Update writes a per-replica value. Replicas then run \p
+/// Update in their step.
 bool writesOwnValue(const Graph &G, const VariableIndex &Vars, NodeId Update);
 
 /// Returns true if replicas run \p Update in their step: it reads or waits for

@@ -20,7 +20,7 @@ public:
   WorkCounter(const Graph &G, const DimAnalysis &Dims, Rows Of = OneRow)
       : G(G), Dims(Dims), Of(Of) {}
 
-  /// Counts at least one for each element of a result.
+  /// Returns the operations of \p N: at least one for each element of a result.
   double operations(NodeId N) const;
   double elements(Endpoint E) const;
   double bytes(Endpoint E) const;

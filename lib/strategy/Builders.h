@@ -32,8 +32,8 @@ struct StrategyTraits {
   llvm::StringLiteral Name;
   /// Set if the strategy may partition variables.
   bool Cuts;
-  /// The one policy of all variables, if the strategy without options sets
-  /// nothing else.
+  /// The policy that the strategy without options gives to all variables. None
+  /// if the strategy sets anything else.
   Policy ForAll = Policy::None;
 };
 

@@ -35,9 +35,9 @@ std::string jsonMessage(Error E, StringRef File) {
 /// The maximum depth of nested objects and lists; a cluster needs three.
 constexpr size_t MaxDepth = 64;
 
-/// Refuses input that the parser should not accept: nesting that would overflow
-/// its stack, and a repeated key of an object, of which it would lose one. The
-/// parser itself refuses other malformed input.
+/// Refuses text that the parser would mishandle. Deep nesting would overflow
+/// the stack of the parser. If an object repeats a key, the parser would lose
+/// one of the values. The parser itself refuses other malformed text.
 Error checkJson(StringRef Text, StringRef File) {
   auto Fail = [&](size_t At, const Twine &What) {
     StringRef Before = Text.take_front(At);

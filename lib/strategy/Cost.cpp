@@ -95,8 +95,8 @@ Traffic CostModel::none() const {
   return T;
 }
 
-/// Adds an all-reduce: a reduce-scatter and an all-gather inside each machine,
-/// between them a ring over the machines.
+/// Adds an all-reduce: a reduce-scatter inside each machine, a ring over the
+/// machines, and an all-gather inside each machine.
 void CostModel::addRing(Traffic &T, double Bytes) const {
   auto Nodes = static_cast<double>(Spec.Nodes.size());
   double Between = 2 * (Nodes - 1) / Nodes * Bytes;

@@ -41,9 +41,9 @@ struct NodeTraffic {
   double Messages = 0; ///< Sent or received over the network.
 };
 
-/// A step's traffic. Values of shared variables are sent to replicas before
-/// they compute. Gradients are collected after that. The two phases do not
-/// overlap; transfers within a phase do.
+/// The traffic of a step in three phases that do not overlap. Values of shared
+/// variables are sent to replicas, rows are gathered for nodes that run once,
+/// and gradients are collected. Transfers within a phase overlap.
 struct Traffic {
   std::vector<NodeTraffic> Spread, Collect; ///< By node of the spec.
   /// The rows gathered for nodes that run once, in the middle of the step.

@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The contents of AutoDist's `Strategy` message (autodist/proto/strategy.proto)
-// as plain values, and their form on the variables of a program.
+// as plain values, and the attributes that hold them on the variables of a
+// program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +40,7 @@ struct Synchronizer {
 
   SpecType Spec = Auto;             ///< AllReduce: `communication_hint`.
   CompressorType Compressor = None; ///< AllReduce.
-  int Group = 0;                    ///< AllReduce: the group to fuse it with.
+  int Group = 0;                    ///< AllReduce: its fusion group.
 
   bool operator==(const Synchronizer &) const = default;
 };

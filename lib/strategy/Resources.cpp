@@ -18,8 +18,9 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-/// Returns the task of node \p Index, with which the names of its devices
-/// begin. If only the task is known, its name is the address of the node.
+/// Returns the task of node \p Index. The names of the node's devices begin
+/// with the task. If only the task is known, its name is the address of the
+/// node.
 std::string taskOf(const ResourceSpec &Spec, size_t Index) {
   StringRef Address = Spec.Nodes[Index].Address;
   if (Address.starts_with("/"))

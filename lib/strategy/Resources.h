@@ -78,15 +78,16 @@ struct VariableRow {
 
 /// Returns the trainable variables of \p G in node order: the variables in \p
 /// Declared (the collection `trainable_variables`). If \p Declared is empty,
-/// returns the variables that an optimizer's op updates first. If there are
-/// none, all floating-point variables of a known shape that the graph updates.
+/// returns each variable that is the first operand of an optimizer's op. If
+/// there is none, returns all floating-point variables of a known shape that
+/// the graph updates.
 std::vector<VariableRow> listVariables(const Graph &G,
                                        const VariableIndex &Vars,
                                        llvm::ArrayRef<NodeId> Declared);
 
-/// Returns the variables of the collection `trainable_variables` of \p M, if it
-/// is a MetaGraphDef with that collection, and the variables for which a
-/// GraphItem names gradients.
+/// Returns the variables for which a GraphItem names gradients, and the
+/// variables of the collection `trainable_variables` if \p M is a MetaGraphDef
+/// that has it.
 std::vector<NodeId> declaredVariables(const Module &M);
 
 } // namespace graft

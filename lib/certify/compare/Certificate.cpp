@@ -299,7 +299,8 @@ void Checker::compareNode(NodeId I, NodeId P) {
     if (InputOf[E.Node] == NoNode &&
         (runsChecks(G, E.Node) || clearsResidual(G, E.Node)))
       continue;
-    // Nodes of a definition have no effect, so waiting for them is harmless.
+    // Nodes that define the statistics of a batch norm have no effect, so a
+    // wait for them is harmless.
     if (BatchNorms && G.node(E.Node).Kind == Inserted::Definition &&
         BatchNorms->isRewritten(I))
       continue;

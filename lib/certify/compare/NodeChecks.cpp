@@ -172,7 +172,7 @@ void NodeChecker::checkName(const ProgramFacts &Facts, NodeId N) {
   if (This.Flags & NF_ElidePrimary)
     error(N, "is marked as forwarding for replica 0, so the output would have "
              "no node with its name");
-  // A node of the input may not have the old name of a renamed node.
+  // No other node of the input may take the old name of a renamed node.
   if (auto It = C.NamedAfter.find(N);
       It != C.NamedAfter.end() && It->second != InputOf[N] &&
       !(This.Count == Copies::PerReplica && This.Flags & NF_LocalName))

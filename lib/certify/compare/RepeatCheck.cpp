@@ -40,7 +40,8 @@ private:
   RepeatedRows Rows;
 };
 
-/// Returns true if \p Split repeats the rows of its input N/n times.
+/// Returns true if \p Split repeats the rows of its input N/n times, for N
+/// replicas and n shards (lib/program/forms/RowRepeat.h).
 bool RepeatChecker::repeats(NodeId Split) const {
   auto Shape = Facts.Dims.shape(G.input(Split, 0));
   return Rows.repeats(Split) && Shape &&
@@ -49,8 +50,9 @@ bool RepeatChecker::repeats(NodeId Split) const {
                             static_cast<unsigned>(axis(Split))));
 }
 
-/// Returns true if \p E is the number of rows of all replicas, which hold
-/// copies of the rows of \p Merge, by N/n.
+/// Returns true if \p E is the sum of the replicas' row counts at \p Merge,
+/// divided by N/n. Each shard is on N/n replicas, so the sum counts its rows
+/// N/n times.
 bool RepeatChecker::isShareOf(NodeId Merge, Endpoint E) const {
   auto Number = rowLookup(G, G.input(E.Node, 1));
   NodeId Sum = G.input(E.Node, 0).Node;

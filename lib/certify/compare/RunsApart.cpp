@@ -146,8 +146,8 @@ NodeId RunsApart::nameOf(NodeId N) const {
   return It == C.NamedAfter.end() ? NoNode : It->second;
 }
 
-/// Returns the variable of the input whose value \p N needs through \p E, its
-/// input \p I; or NoNode.
+/// Returns the variable of the input whose value \p N needs through \p E, input
+/// \p I of \p N. Returns NoNode if there is none.
 NodeId RunsApart::variableOf(NodeId N, unsigned I, Endpoint E) const {
   NodeId Var = Facts.Vars.variableOf(E);
   if (Var == NoNode || !needsValue(G, Facts.Vars, N, I, Var))
@@ -290,7 +290,7 @@ bool RunsApart::findExtra() {
         (F.Node == NoNode || C.InputOf[F.Node] != I))
       IsExtra[N] = Any = true;
   }
-  // The sets that follow are the peak of the job's memory.
+  // Free Front: the sets that follow are the peak of the job's memory.
   Front = {};
   return Any;
 }

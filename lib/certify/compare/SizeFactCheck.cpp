@@ -3,10 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A fact states that two sizes are equal, because some ops require this. Two
-// walks check its users. The forward walk marks all nodes that cannot run
-// without one of these ops. The backward walk starts at the results of the step
-// that the forward walk did not mark, and marks all nodes that may run without
-// the ops. It must not mark a user of the fact. The user must also be under
+// walks check the nodes that use the fact. The forward walk marks all nodes
+// that cannot run without one of these ops. The backward walk starts at results
+// that the forward walk did not mark. It marks all nodes that may run without
+// the ops, and must not mark a user of the fact. The user must also be under
 // each predicate and in each loop of the ops.
 //
 //===----------------------------------------------------------------------===//

@@ -73,7 +73,8 @@ private:
   /// The parent of each node of L in a union-find forest. All nodes with the
   /// same root must be on one device.
   std::vector<NodeId> Leader;
-  /// By root: a node with a device that is colocated with it, or NoNode.
+  /// By root: a node that is colocated with the root and has a device, or
+  /// NoNode.
   std::vector<NodeId> Placed;
   /// By device and name of a resource: its name in the input, with the replica.
   std::map<std::pair<std::string, std::string>, std::string> States;

@@ -404,8 +404,8 @@ std::optional<int64_t> Folder::axisAt(Endpoint E) const {
   return Value->Ints[0];
 }
 
-/// Returns the concatenation of which \p Keep keeps the first elements along
-/// one axis; NoNode if it keeps others.
+/// Returns the concatenation whose first elements along one axis \p Keep keeps.
+/// Returns NoNode if \p Keep keeps other elements.
 NodeId Folder::keptOf(NodeId Keep) const {
   NodeId All = L.input(Keep, 0).Node;
   if (!stamped(All) || !L.isOp(All, op::ConcatV2) || L.node(All).NumData < 2)

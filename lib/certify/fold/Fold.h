@@ -18,9 +18,10 @@ namespace graft {
 /// if \p G has none.
 unsigned stampedReplicas(const Graph &G);
 
-/// Returns the number of replicas of \p Lowered. The marker attribute states
-/// it. If no value is split or merged, it follows from the names of copies of
-/// nodes of \p Input. Returns 0 if there are no copies.
+/// Returns the number of replicas of \p Lowered, as the marker attribute states
+/// it. A graph without splits and merges has no marker: then the names of
+/// copies of nodes of \p Input give the number. Returns 0 if there are no
+/// copies.
 unsigned countReplicas(const Graph &Lowered, const Graph &Input);
 
 /// Returns the replicated program whose expansion is \p Lowered, a graph that

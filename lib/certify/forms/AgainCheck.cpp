@@ -4,10 +4,10 @@
 //
 // A recomputed node repeats a node of the input. The certificate compares its
 // op, attributes and inputs with those of the original. A recomputed input
-// counts as its original. In a loop, the previous iteration and the values that
-// enter the loop prove an iteration. So all iterations are proved if the types
-// of the entering values are. Stateful and random ops are refused: a repetition
-// would give another result.
+// counts as its original. In a loop, the proof of an iteration uses the
+// previous iteration and the values that enter the loop. So all iterations are
+// proved if the types of the entering values are proved. Stateful and random
+// ops are refused: a repetition would give another result.
 //
 //===----------------------------------------------------------------------===//
 

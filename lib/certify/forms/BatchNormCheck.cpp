@@ -9,11 +9,12 @@
 //     v = mean of (X - m)^2 along A
 //     FusedBatchNorm(X, S, O, training):
 //       0: FusedBatchNorm(X, S, O, m, v)   1: m   2: v * n / max(n-1, 1)
-//     FusedBatchNormGrad(dY, X, S, training), with d, ds, do its results in
-//     inference with m and v, and c = S / sqrt(v + epsilon):
+//     d, ds, do = FusedBatchNormGrad(dY, X, S, m, v) in inference
+//     c = S / sqrt(v + epsilon)
+//     FusedBatchNormGrad(dY, X, S, training):
 //       0: d - FusedBatchNorm(X, c * ds/n, c * do/n, m, v)   1: ds   2: do
 //
-// that is dX = c * (dY - do/n - (X - m)/sqrt(v + epsilon) * ds/n).
+// Output 0 is dX = c * (dY - do/n - (X - m)/sqrt(v + epsilon) * ds/n).
 //
 //===----------------------------------------------------------------------===//
 

@@ -31,8 +31,8 @@ public:
   /// Keeps a reference to \p C, in which nodes are already matched.
   explicit BatchNormCheck(const Comparison &C);
 
-  /// Returns true if node \p I of the input is a batch norm in training, or its
-  /// gradient, and its node in the program takes the statistics as inputs.
+  /// Returns true if node \p I of the input is a batch norm in training, or the
+  /// gradient of one, and the program's node takes the statistics as inputs.
   bool isRewritten(NodeId I) const;
   /// Returns true if attribute \p Key of node \p I may change because \p I is
   /// rewritten.

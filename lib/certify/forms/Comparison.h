@@ -77,8 +77,8 @@ struct Comparison {
   std::vector<bool> IsInside;    ///< By node: only nodes in a loop read it.
   /// By recomputed node of the program: its original in the input.
   llvm::DenseMap<NodeId, NodeId> AgainOf;
-  /// By program node with the name of a renamed node: the renamed node, as a
-  /// node of the input.
+  /// By program node that has the old name of a renamed node: the renamed node
+  /// in the input.
   llvm::DenseMap<NodeId, NodeId> NamedAfter;
   /// Set if the program has definitions of batch norms.
   std::optional<BatchNormCheck> BatchNorms;

@@ -35,10 +35,10 @@ CopyName copyNameIn(const Graph &In, llvm::StringRef Word,
 std::optional<int64_t> powerOfReplicas(double Factor, unsigned Replicas,
                                        unsigned Type);
 
-/// Sets the powers of \p Made, a `_Scale` of \p Program, from the constant by
-/// which \p N of \p File multiplies or divides. The constant is a power of \p
-/// Replicas, or one for each element of a vector of sizes. Returns false if the
-/// constant is not such a power.
+/// Sets the powers of \p Made, a `_Scale` of \p Program, from the factor by
+/// which \p N of \p File multiplies or divides. The factor is a power of \p
+/// Replicas, a vector with such a power for each size, or a lookup in a table
+/// (RowRepeat.h). Returns false if it is none of these.
 bool takeScale(const Graph &File, NodeId N, unsigned Replicas, Graph &Program,
                NodeId Made);
 

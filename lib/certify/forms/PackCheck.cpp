@@ -39,9 +39,9 @@ static NodeId packOf(const Comparison &C, NodeId Split) {
   return E.Node;
 }
 
-/// Returns operand \p I of \p Concat. If repeat-rows multiplies this term by
-/// n/N, because another term of the pack needs no such factor, returns the term
-/// before: RepeatedRows checks the factor.
+/// Returns operand \p I of \p Concat. If repeat-rows scaled this term by n/N
+/// (RowRepeat.h), because another term of the pack needs no such factor,
+/// returns the unscaled term. RepeatedRows checks the factor.
 static Endpoint termOf(const Graph &G, NodeId Concat, unsigned I) {
   Endpoint Term = G.input(Concat, I);
   return G.node(Term.Node).Kind == Inserted::Scale &&

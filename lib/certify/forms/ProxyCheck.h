@@ -32,20 +32,21 @@ public:
   /// Returns the tensor of the program that has the value of \p E, an output of
   /// a node of kind proxy. Returns no node if there is none.
   Endpoint standsFor(Endpoint E) const;
-  /// Returns the update whose users wait for \p N, its gate; else NoNode.
+  /// Returns the update whose gate is \p N, or NoNode. Users of the update wait
+  /// for its gate.
   NodeId updateOf(NodeId N) const {
     auto It = UpdateOf.find(N);
     return It == UpdateOf.end() ? NoNode : It->second;
   }
-  /// Returns true if \p A and \p B, tensors of the input, are reads of one
-  /// variable without control inputs, and the variable has a proxy. \p A is the
-  /// operand in the program, and \p B in the input. \p B may pass through
-  /// Identities without control inputs.
+  /// Returns true if \p A and \p B, tensors of the input, read one variable
+  /// that has a proxy. Neither read may have control inputs. A node of the
+  /// program takes \p A in place of \p B. \p B may pass through Identities
+  /// without control inputs.
   bool areSameRead(Endpoint A, Endpoint B) const;
   /// Returns true if \p Read reads a variable that has a proxy, and \p Update
-  /// writes it. An update may wait for such a read although the input has no
-  /// such edge: the replicas' reads, which order the two in the input, read the
-  /// proxy.
+  /// writes that variable. An update may wait for such a read although the
+  /// input has no such edge. The reads that order the two in the input are on
+  /// the replicas, where they read the proxy.
   bool isReadOf(NodeId Read, NodeId Update) const;
   /// Returns true if \p N, of kind proxy, is a part of a proxy.
   bool isPart(NodeId N) const { return Parts.contains(N); }

@@ -2,14 +2,14 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A value of a replica is multiplied by the number of its rows, and what the
-// replicas make of it is divided by the number of all rows
-// (lib/program/forms/RowWeight.h). The types show that the power of the number
-// is right. The certificate also checks
+// Each replica multiplies a value by the number of its rows, and the combined
+// value is divided by the number of all rows (lib/program/forms/RowWeight.h).
+// The types show that the power of the number is right. The certificate also
+// checks
 //
-//   - that both nodes have the same rows and the same power;
+//   - that the product and the quotient have the same rows and the same power;
 //   - that the value depends on no other rows, or waits for a check that the
-//     replica has equally many of the others.
+//     replica has as many of these as of its own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,7 +51,8 @@ const InsertedForm WeightForm = {
 
 namespace {
 
-/// Checks which weights belong together.
+/// Checks that each product with a weight has its quotient, and each quotient
+/// its product.
 class WeightChecker {
 public:
   WeightChecker(Comparison &C, const ProgramFacts &Facts)
@@ -75,8 +76,8 @@ private:
   RowsRead Read;
 };
 
-/// Returns true if all users of \p N, which has values times \p By, are on the
-/// way to a division by the same rows of all replicas.
+/// Returns true if each use of \p N, a value multiplied by \p By, leads to a
+/// division by the number of the same rows on all replicas.
 bool WeightChecker::isDivided(NodeId N, const RowWeight &By, bool IsCombined) {
   return G.hasUses(N) && !G.anyUse(N, [&](Use U) {
     NodeId User = U.User;
@@ -113,7 +114,7 @@ void WeightChecker::check(NodeId N) {
   if (!Weight)
     return;
   if (G.isOp(N, op::RealDiv)) {
-    // The sum that it divides must have terms of this weight.
+    // The divided sum must have terms that were multiplied by this weight.
     NodeId Of = G.input(N, 0).Node;
     for (unsigned Steps = 0;
          Steps <= G.size() && G.node(Of).NumData != 0 &&

@@ -109,9 +109,9 @@ bool PartitionChecker::reads(NodeId P, unsigned K, Endpoint Want) {
   return X.Kind == PartTerm::Same && X.E == resolve(Want);
 }
 
-/// Data input \p K of \p I is a reference. Returns true if a read that waits
-/// for \p Waits has the value that \p I would read from it. If the read does
-/// not wait for the other data inputs of \p I, none may depend on an update.
+/// Returns true if a read that waits for \p Waits has the value that \p I reads
+/// through the reference at its data input \p K. If the read does not wait for
+/// the other data inputs of \p I, none of them may depend on an update.
 bool PartitionChecker::isInTime(NodeId I, unsigned K, uint32_t Waits) {
   if (Waits == inputsBeside(I, K))
     return true;

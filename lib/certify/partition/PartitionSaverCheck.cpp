@@ -17,7 +17,8 @@ using namespace llvm;
 
 namespace graft {
 
-/// Returns the elements of a constant string vector, by its attribute \p Value.
+/// Returns the elements of the constant string vector whose attribute `value`
+/// is \p Value.
 static std::optional<std::vector<StringRef>>
 stringsOf(std::optional<StringRef> Value) {
   auto Tensor = Value ? bytesField(*Value, AttrTensor) : std::nullopt;

@@ -101,14 +101,14 @@ public:
   /// without data input \p K. Variables do not count: they are always
   /// available.
   uint32_t inputsBeside(NodeId I, unsigned K);
-  /// Returns true if a read that waits for \p Waits runs when \p I does: \p
-  /// Waits are the inputs of \p I and the control inputs of the producer of
-  /// data input \p K. That producer, variables and reads of references do not
-  /// count.
+  /// Returns true if a read that waits for \p Waits runs when \p I does. \p
+  /// Waits must be the inputs of \p I and the control inputs of the node that
+  /// computes data input \p K. That node, variables and reads of references do
+  /// not count.
   bool isLate(NodeId I, unsigned K, uint32_t Waits);
-  /// If the partition removed the node of \p E, returns the first handle or
-  /// reference with the same op, inputs and attributes, as of two in one
-  /// conditional. Equal handles share one term. Otherwise returns \p E.
+  /// Returns the first handle or reference with the op, inputs and attributes
+  /// of \p E if the partition removed the node of \p E; otherwise \p E. So
+  /// equal handles, such as two in one conditional, share one term.
   Endpoint firstAlias(Endpoint E);
   /// Returns true if \p P waits only for clones of nodes that pass a variable
   /// on. Such a clone places \p P in a conditional or a loop.

@@ -60,7 +60,8 @@ public:
     return G.input(N, G.node(N).NumData == 1 ? 0 : Replica);
   }
   /// Returns the name of \p N in the input, if the input has \p N. If a node
-  /// outside has that name, the op is called `<cluster>/<name>` in the file.
+  /// outside of the computation has that name, the file calls \p N
+  /// `<cluster>/<name>`.
   llvm::StringRef base(NodeId N) const;
   /// Returns true if the input graph has a node with the name of \p N.
   bool isOfInput(NodeId N) const { return In.find(base(N)) != NoNode; }

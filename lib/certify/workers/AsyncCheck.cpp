@@ -131,8 +131,8 @@ bool AsyncChecker::withoutBounds() {
   return all_of(Loose, [](const auto &G) { return G != nullptr; });
 }
 
-/// Checks by the collections of the input which variables are shared and which
-/// are local to a worker.
+/// Checks that each variable is shared, or local to a worker, as the
+/// collections of the input say.
 bool AsyncChecker::checkVariables() {
   bool Good = true;
   for (unsigned F = 0; F < Files.size(); ++F) {

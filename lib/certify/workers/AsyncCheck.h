@@ -6,9 +6,9 @@
 // without waiting for each other. Together they do not compute the
 // single-device step. Instead:
 //
-//   - each file alone is the step of the input, except for locks of updates:
-//     fold/ certifies the file of the chief, and the other files are compared
-//     with it node for node;
+//   - each file alone computes the single-device step, except that updates may
+//     take locks: fold/ certifies the file of the chief, and the other files
+//     are compared with it node for node;
 //   - a shared variable has one device and one name in all files. Each worker
 //     has its own copy of a variable that is in `local_variables` only;
 //   - an update of a shared variable takes its lock, so that no update is lost;

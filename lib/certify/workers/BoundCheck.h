@@ -6,19 +6,20 @@
 // (lib/program/forms/StepCount.h). For each file:
 //
 //   - the nodes that count and wait are, node for node, those that StepCount
-//     writes for this worker, for all workers and the bound; the variable and
-//     the accumulators that wake workers up have one device and one name in all
-//     files, and no other node uses them or has their names;
-//   - each write of a gradient waits and is in no loop; no other node waits;
+//     writes for this worker, this number of workers and this bound;
+//   - the variable and the accumulators that wake workers up have one device
+//     and one name in all files; no other node uses them or has their names;
+//   - each write of a gradient waits for the gate and is in no loop; no other
+//     node waits for the gate;
 //   - a run of a name counts as a step if, and only if, it writes a gradient;
 //   - the counts are reset before a trained variable is initialized or restored
 //     from a checkpoint, and at no other time.
 //
 // Let steps[i] count the steps of worker i. Between two resets, steps[i] grows
-// by one only after the run has passed the gate, when steps[i] - min(steps) was
-// less than the bound; the minimum never shrinks. If a worker makes one step at
-// a time, it is never further ahead than the bound, and only a worker that was
-// less than the bound ahead makes an update.
+// by one only after the run has passed the gate. At the gate, steps[i] -
+// min(steps) was less than the bound, and the minimum never shrinks. So a
+// worker that makes one step at a time is never further ahead than the bound.
+// It makes an update only if it was less than the bound ahead.
 //
 //===----------------------------------------------------------------------===//
 

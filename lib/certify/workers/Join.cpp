@@ -47,8 +47,9 @@ static bool isOfWorker(StringRef Key) {
 // Messages
 //===----------------------------------------------------------------------===//
 
-/// Checks that one file sends to each queue and one file receives from it. One
-/// of them is the file of the chief. Both describe the same queue.
+/// Checks that each queue has one file that sends and one that receives. One of
+/// the two must be the file of the chief, and both must describe the queue
+/// alike.
 bool WorkersJoin::matchMessages() {
   llvm::StringMap<MessageEnd> GetOf;
   for (unsigned F = 0; F < Files.size(); ++F) {
@@ -647,8 +648,8 @@ void WorkersJoin::addWaits(NodeId To, unsigned Data,
 }
 
 /// Checks control dependencies that some files lack. Each must be on a node
-/// without an effect that always runs, so that it changes no result. Makes
-/// unreplicated nodes wait for all copies.
+/// that always runs and has no effect, so the dependency changes no result.
+/// Makes unreplicated nodes wait for all copies.
 bool WorkersJoin::completeWaits() {
   VariableIndex Vars(*L);
   std::vector<NodeId> Order = topologicalOrder(*L);
@@ -878,7 +879,7 @@ bool WorkersJoin::passesBranch(Conditions &When, Endpoint E, Endpoint To) {
       };
   SmallVector<ChoiceOf, 4> Enters; // From the inside out.
   if (IsBranch(E.Node) && L->isOp(E.Node, op::Identity))
-    E = L->input(E.Node, 0); // Of a control edge.
+    E = L->input(E.Node, 0); // The Identity of a control edge.
   for (; IsBranch(E.Node) && L->isOp(E.Node, op::Switch);
        E = L->input(E.Node, 0))
     Enters.push_back(Choice(L->input(E.Node, 1), E.Port));

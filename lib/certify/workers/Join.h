@@ -70,8 +70,8 @@ private:
   struct Feed {
     NodeId Split = NoNode; ///< In the graph for all.
     int64_t Axis = 0;
-    std::vector<unsigned>
-        First;                 ///< By file: its first part; last: their number.
+    /// By file: its first part. The last element is the number of all parts.
+    std::vector<unsigned> First;
     std::vector<NodeId> Local; ///< By file: its split, or NoNode.
   };
 

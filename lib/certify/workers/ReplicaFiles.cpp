@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Compares each file with that of worker 0, node by node, then makes a program
-// of the file of worker 0. A node is per-replica if it is, or depends on, a
-// variable, rows, or values of other workers in a collective. Any other node is
-// unreplicated.
+// of the file of worker 0. A node is per-replica if it is a variable, a shard,
+// a collective or a copy by its name, or if it depends on such a node. Any
+// other node is unreplicated.
 //
 //===----------------------------------------------------------------------===//
 
@@ -109,8 +109,8 @@ private:
   std::unique_ptr<VariableIndex> Vars;           ///< The variables of G.
   std::unique_ptr<LoweredFile> Lowered;          ///< G.
   std::vector<Role> Roles;                       ///< By node of G.
-  StringMap<NodeId> ByKey;                       ///< Nodes of G.
-  StringSet<> LocalNames; ///< Names in the input of nodes with local values.
+  StringMap<NodeId> ByKey;                       ///< Nodes of G, by keyOf().
+  StringSet<> LocalNames;     ///< Input names of nodes with names of copies.
   std::vector<bool> IsCopied; ///< By node of G: it is per-replica.
   std::unique_ptr<Graph> P = std::make_unique<Graph>();
   std::vector<NodeId> ProgramOf; ///< By node of G.

@@ -266,7 +266,8 @@ void WireChecker::write() {
                  .Scope = F.Scope},
                 NoNode);
   Wire.begin(Names, markedBy(F), Copies("refresh"));
-  // Messages without a root come first: other messages have their numbers.
+  // Messages without a root come first: each other message has the number of
+  // its root.
   StringMap<Endpoint> Keys;
   for (bool First : {true, false})
     for (const WorkerFile::Message &M : F.Gets)

@@ -129,7 +129,8 @@ bool WorkersChecker::checkNames() {
                      "'" + Name + "' is missing, so this worker cannot run it");
       Some = F == 0 ? N : Some;
       Runs.push_back(cone(F, N));
-      // The name waits for each message that its run sends or receives.
+      // The node must wait for each message that a run of its name sends or
+      // receives.
       bool Ends = false, Talks = false;
       std::vector<NodeId> All = File.waitsOf(N);
       auto Waits = [&](NodeId For) { return is_contained(All, For); };
@@ -253,8 +254,9 @@ bool WorkersChecker::checkNumbers(StringRef Name,
 }
 
 /// Checks that restarts are harmless. A restarted worker sends its messages
-/// again, so a message must be sent before its root, or be marked (Messages.h).
-/// Messages of the chief must be marked, too.
+/// again. So a message must be sent before its root, or runs must put marks
+/// into its queue (Messages.h). The chief must put marks into the queues of its
+/// messages, too.
 bool WorkersChecker::checkLeads() {
   bool Good = true;
   std::map<unsigned, StringSet<>> Marked; // By file.

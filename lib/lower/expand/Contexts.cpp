@@ -3,8 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A CondContextDef or WhileContextDef lists the tensors of a branch or a body
-// by name. If a tensor is local to a replica, or a merged value took its name,
-// the context has to list copy 0, which is in the branch.
+// by name. A tensor may be local to a replica, or a merged value may have taken
+// its name. Then the context has to list copy 0 of the tensor, because copy 0
+// is in the branch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,8 +60,8 @@ private:
   const Graph &G;
   std::optional<unsigned> Worker;
   std::string Word;        ///< The word in the names of copies.
-  StringMap<NodeId> Moved; ///< By name in the input: nodes that have another
-                           ///< name now.
+  StringMap<NodeId> Moved; ///< Renamed nodes, by their names in the input
+                           ///< graph.
 };
 
 ContextLowering::ContextLowering(const Graph &G, std::optional<unsigned> Worker)
@@ -71,7 +72,8 @@ ContextLowering::ContextLowering(const Graph &G, std::optional<unsigned> Worker)
       Moved[originName(G, N)] = N;
 }
 
-/// Returns the tensor of copy 0 that was called \p Tensor in the input.
+/// Returns the name in copy 0 of the tensor that the input graph calls \p
+/// Tensor.
 std::string ContextLowering::lowered(StringRef Tensor) const {
   auto [Name, Port] = Tensor.split(':');
   auto It = Moved.find(Name);

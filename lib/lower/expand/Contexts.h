@@ -17,9 +17,9 @@ namespace graft {
 std::string primaryName(const Graph &G, NodeId N, unsigned Number,
                         llvm::StringRef Word);
 
-/// Renames the nodes in the collections of version 1 conditionals and loops to
-/// copy 0, as expand-replicas writes it, or to the nodes of \p Worker.
-/// TensorFlow looks up all of these names when it imports the graph.
+/// Rewrites the collections of version 1 conditionals and loops so that they
+/// name copy 0 of each node, as expand-replicas writes it, or the nodes of \p
+/// Worker. TensorFlow looks up all of these names when it imports the graph.
 void lowerContexts(Module &M, std::optional<unsigned> Worker = std::nullopt);
 
 } // namespace graft

@@ -92,8 +92,9 @@ ReplicaExpander::ReplicaExpander(const Graph &G, Mesh M)
   }
 }
 
-/// Returns true if the bytes of the input can be written as they are: \p N was
-/// not modified, and no node that it reads or is colocated with was renamed.
+/// Returns true if the bytes of \p N in the input file can be written as they
+/// are: \p N was not modified, and no node that it reads or is colocated with
+/// was renamed.
 bool ReplicaExpander::isAsRead(NodeId N) const {
   const Node &This = G.node(N);
   return This.RawData && This.Count == Copies::Once &&
@@ -120,7 +121,8 @@ void ReplicaExpander::sizes(
     }
     if (!(This.Flags & NF_ElidePrimary))
       F(Renderer.size(0), 1);
-    // Seeds are numbers, not text: such copies differ in size.
+    // A seed is encoded as a varint, so the copies of a random op differ in
+    // size.
     if (RandomOps[This.Op]) {
       for (unsigned R = 1; R < Devices.size(); ++R)
         F(Renderer.size(R), 1);
@@ -132,8 +134,8 @@ void ReplicaExpander::sizes(
 }
 
 uint64_t ReplicaExpander::sizeBound() const {
-  // Name: the bytes that a name may grow by, with the head of its field and a
-  // port. Fixed: the bytes of a node without the input's names and attributes.
+  // Name: the bytes by which a name may grow, the head of its field and a port.
+  // Fixed: all bytes of a node other than its names and attributes.
   constexpr uint64_t Name = 48, Fixed = 128, Special = 2048;
   uint64_t Total = 0, LongestDevice = 0, LongestName = 0;
   for (const DeviceRow &Row : Rows)
@@ -143,8 +145,8 @@ uint64_t ReplicaExpander::sizeBound() const {
   for (NodeId N : Order) {
     const Node &This = G.node(N);
     bool IsOnce = This.Count == Copies::Once;
-    // The name may be a `shared_name` too. A name in `_class` takes at least
-    // eight bytes in the input.
+    // The name may be a `shared_name` too. In the input file, a name in
+    // `_class` takes at least eight bytes.
     uint64_t One = 2 * (This.NameSize + Name) + OpFields[This.Op].size() +
                    This.AttrSize +
                    (This.Flags & NF_MayHaveClass ? This.AttrSize * 4 : 0) +
@@ -189,10 +191,10 @@ static void writeCopy(NodeRenderer &Renderer, unsigned Replica,
   Out.filledTo(End);
 }
 
-/// Writes the copies of \p S other than the first, whose bytes are \p Model. A
-/// copy differs from \p Model only in the replica numbers at \p NumbersAt and
-/// the devices at \p DevicesAt. These are offsets in the body of the node,
-/// which begins at byte \p Head of \p Model.
+/// Writes the copies of \p S other than the first. \p Model has the bytes of
+/// the first copy. The others differ from it only in the replica numbers at \p
+/// NumbersAt and the devices at \p DevicesAt. These are offsets in the body of
+/// the node, which begins at byte \p Head of \p Model.
 void ReplicaExpander::stamp(StringRef Model, size_t Head, Span S,
                             ArrayRef<uint32_t> NumbersAt,
                             ArrayRef<uint32_t> DevicesAt, const Node &This,

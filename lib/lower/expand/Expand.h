@@ -65,7 +65,7 @@ private:
   struct Span {
     unsigned First, Count;
   };
-  /// A device of the input and the device of each replica for it.
+  /// For one device name of the input graph, the device of each replica.
   struct DeviceRow {
     std::vector<std::string> Names;
     std::vector<Span> Spans;
@@ -123,8 +123,8 @@ private:
   std::vector<bool> Rewrites;        ///< By op: copies differ in attributes.
   std::vector<std::string> OpFields; ///< By op: field 2 of a node.
   std::vector<ProgramOp> Program;
-  /// By device of the input. The last row has no names: it is for nodes with
-  /// NF_FixedDevice.
+  /// By device in the input graph. The last row has no names: it is for nodes
+  /// with NF_FixedDevice.
   std::vector<DeviceRow> Rows;
 };
 

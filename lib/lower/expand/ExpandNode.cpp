@@ -31,8 +31,8 @@ void setPort(Segment &I, uint32_t Port) {
   I.Length += Extra;
 }
 
-/// Removes a field in the usual form from the begin of \p Text, and returns
-/// true if there is one.
+/// Removes field number \p Field from the start of \p Text. Returns false if \p
+/// Text does not begin with that field.
 bool takeField(StringRef &Text, unsigned Field, StringRef &Contents) {
   if (Text.empty() || Text[0] != bytesTag(Field))
     return false;
@@ -127,7 +127,7 @@ void NodeRenderer::dataInput(Endpoint Input) {
   copyName(Segment::Input, Source, For, Input.Port);
 }
 
-/// Adds the output of a split that belongs to the replica.
+/// Adds the replica's output of the split \p Source as an input.
 void NodeRenderer::slice(const Node &Source) {
   Segment &I = add(Segment::Slice, {Source.NameData, Source.NameSize});
   ++I.Length; // `:`
@@ -402,15 +402,16 @@ void NodeRenderer::fan() {
 
 void NodeRenderer::device() { add(Segment::Device, {}); }
 
-/// Marks the node as graft's, and records the word in the names of its copies.
+/// Marks the node as written by graft, and records the word in the names of its
+/// copies.
 void NodeRenderer::stamp() {
   attribute(StampAttr, encodeIntAttr(Count));
   if (E.Word != UsualCopyWord)
     attribute(CopyWordAttr, encodeStringAttr(E.Word));
 }
 
-/// Returns the suffix that names an operand of the node, such as a constant: \p
-/// Suffix, with a number if a node of the program has that name.
+/// Returns the suffix in the name of an added operand, such as a constant. This
+/// is \p Suffix, with a number if the program already has a node of that name.
 StringRef NodeRenderer::operand(StringRef Suffix) {
   StringRef Name(This->NameData, This->NameSize);
   std::string Free = G.uniqueName((Name + Suffix).str());
@@ -478,7 +479,7 @@ void NodeRenderer::merge() {
     AxisName = operand("/axis");
     constant(AxisName, encodeIntTensor(DT_INT32, {}, Axis), DT_INT32);
   }
-  // The rows of all replicas, of which the first ones are kept.
+  // Set if the merge keeps only the first rows of the concatenation.
   bool Keeps = Combine == combine::Concat && This->NumData == 2;
   StringRef All = Keeps ? operand("/rows") : StringRef();
   ownName(Segment::Name, Keeps ? All : Stack);

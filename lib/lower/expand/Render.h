@@ -55,9 +55,10 @@ inline bool isRenamedLocal(const Node &N, llvm::StringRef Word) {
 }
 
 /// Returns true if the attribute \p Key of the program stays in the output,
-/// because nothing else in the written graph shows it: the aggregation of
-/// sync-on-read copies, the input name of an update whose name a refresh has, a
-/// requested reduction, or control inputs that graft added.
+/// because nothing else in the written graph shows it. Examples are the
+/// aggregation of sync-on-read copies, the scale exponent that a reduction
+/// assumes, control inputs that graft added, and the original name of an update
+/// if a refresh took that name.
 inline bool staysInOutput(const Node &N, llvm::StringRef Key) {
   return Key == BatchAttr || Key == SliceAttr || Key == CompressAttr ||
          Key == LengthsAttr || Key == AssumedAttr || Key == AgainAttr ||
@@ -68,8 +69,9 @@ inline bool staysInOutput(const Node &N, llvm::StringRef Key) {
          (Key == AggregationAttr && N.Plan == Policy::SyncOnRead);
 }
 
-/// Reads the entry of the attribute map that \p Text begins with, in the form
-/// that every writer uses: key first, all lengths short.
+/// Reads the attribute entry at the start of \p Text. Returns false unless the
+/// entry has the usual form, which every writer uses: key first, all lengths
+/// short.
 inline bool readUsualEntry(llvm::StringRef Text, llvm::StringRef &Entry) {
   if (Text.size() < 5 || Text[0] != bytesTag(5))
     return false;
@@ -230,7 +232,8 @@ public:
   /// Makes \p N the node that is rendered.
   void select(NodeId N);
   /// Returns the number of bytes of copy \p Replica as a field of a GraphDef.
-  /// An unreplicated node may be written as several nodes, which all count.
+  /// If an unreplicated node is written as several nodes, returns the sum for
+  /// all.
   uint64_t size(unsigned Replica);
   /// Writes the copy that size() counted last, or one of equal size.
   template <typename Out> Out render(Out O, unsigned Replica) const;

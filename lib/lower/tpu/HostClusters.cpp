@@ -27,7 +27,7 @@ namespace {
 
 constexpr StringRef CoreType = "TPU_REPLICATED_CORE";
 
-/// Returns the number with which \p Id begins: that of its host cluster.
+/// Returns the part of \p Id before the first `.` if it is a number.
 std::optional<unsigned> rootNumber(StringRef Id) {
   unsigned Number;
   if (Id.split('.').first.getAsInteger(10, Number))
@@ -91,7 +91,8 @@ void HostClusters::mark(NodeId N, StringRef Id) {
     return;
   for (Endpoint E : G.controlInputs(N)) {
     NodeId Pull = E.Node;
-    // Any other Identity of an outside tensor waits for the metadata.
+    // This Identity has one input, so it serves only the control edge: any
+    // other Identity of an outside tensor also waits for the metadata.
     if (Of[Pull] == Of[N] && G.isOp(Pull, op::Identity) && !isScaffold(Pull) &&
         G.inputs(Pull).size() == 1 && Of[G.input(Pull, 0).Node] != Of[N] &&
         !G.anyUse(Pull, [&](Use U) { return U.User != N; }))
@@ -100,7 +101,7 @@ void HostClusters::mark(NodeId N, StringRef Id) {
 }
 
 bool HostClusters::moveCores(DiagnosticEngine &Diags) {
-  // Ordered by id: those with numbers first.
+  // Sorted by computation and id: ids that begin with a number come first.
   std::map<std::tuple<uint32_t, unsigned, std::string>, unsigned> Cores;
   for (NodeId N = 0; N < G.size(); ++N) {
     if (!G.isLive(N) || Computations[Of[N]].Metadata == NoNode ||

@@ -41,20 +41,21 @@ public:
   /// Records that computation \p C has a host cluster \p Id.
   void count(uint32_t C, llvm::StringRef Id);
 
-  /// Returns the name of \p N in the input. tpu-replicate renames an output of
-  /// a computation to `<computation>/<name>`.
+  /// Returns the name of \p N in the input graph. tpu-replicate renames an
+  /// output of a computation to `<computation>/<name>`.
   llvm::StringRef inputName(NodeId N) const;
-  /// Returns true if \p N was added for the TPU form of a computation, and is
-  /// no op of the input.
+  /// Returns true if \p N is no op of the input graph but was added for the TPU
+  /// form of a computation.
   bool isScaffold(NodeId N) const;
 
   /// Puts \p N into host cluster \p Id, with each Identity that reads an
   /// outside tensor only for a control edge to \p N.
   void mark(NodeId N, llvm::StringRef Id);
-  /// Marks the gradients of host ops: an op in a scope `S/gradients`, or
-  /// `gradients_<k>`, that is colocated with an op of host cluster `r` or `r.*`
-  /// is in `r.S/gradients/uid`. If a name has two such scopes, the outer one
-  /// counts; if ids are \p Chained, both do, the inner one first.
+  /// Marks the gradients of host ops: ops in a scope `S/gradients` or
+  /// `S/gradients_<k>` that are colocated with a host op. The gradient of an op
+  /// in host cluster `r` or `r.*` gets the id `r.S/gradients/uid`. If a name
+  /// has several such scopes, the id has the outermost one. \p Chained ids have
+  /// all of them, the innermost one first.
   void markGradients(bool Chained);
   /// Moves the core of host ops from the device field `TPU_REPLICATED_CORE:k`
   /// to an entry `<id>:<k>` in `host_compute_core` of the computation's
@@ -70,7 +71,7 @@ private:
   };
 
   Graph &G;
-  std::vector<Computation> Computations; ///< The first is none.
+  std::vector<Computation> Computations; ///< Entry 0 is for ops in none.
   std::vector<uint32_t> Of;              ///< By node.
 };
 

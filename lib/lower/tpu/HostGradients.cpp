@@ -3,11 +3,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // TensorFlow's Python code puts the gradient of a host op into a separate host
-// cluster. In one cluster, the op and its gradient would be one node, although
-// the step computes between them. The id of the gradient's cluster has the
-// scope of the call of `tf.gradients`. TensorFlow defines it by names, so this
-// is the only place where a scope has a meaning. `_class` shows which nodes
-// belong to a host op.
+// cluster. If both were in one cluster, they would be one node, although the
+// TPU computes between them. The id of the gradient's cluster has the scope of
+// the call of `tf.gradients`. TensorFlow finds this scope in the names of ops,
+// so this file is the only place where a scope has a meaning. `_class` shows
+// which nodes belong to a host op.
 //
 //===----------------------------------------------------------------------===//
 

@@ -242,7 +242,7 @@ bool Exchanges::lower(NodeId N) {
   become(N, Sum);
   if (Power == 0)
     return true;
-  // The reduction has the name, so it becomes the scaled sum.
+  // N keeps its name and its users, so N itself becomes the scaled sum.
   scale(N, scaleFactor(Type, Power, Replicas));
   return true;
 }

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// An op inside of a computation can be neither fetched nor run by itself. So
-// the combined value of the replicas gets the name of the output, which it also
-// has in the plain graph:
+// An op inside of a computation can be neither fetched nor run by itself. So a
+// node outside combines the values of the replicas, and gets the name that the
+// output has in the plain graph:
 //
 //     y = MatMul(x, w)    →    cluster/y = MatMul(replicated_input_0, w)
 //                              ...
@@ -65,7 +65,8 @@ NodeId Fetches::constant(const Twine &Name, unsigned Type, StringRef Value) {
                 AttrRun().type("dtype", Type).raw("value", Value));
 }
 
-/// Adds the value of output number \p Output in the plain graph, as \p Name.
+/// Adds nodes that compute, from all replicas, the value that output number \p
+/// Output has in the plain graph. Returns the last one, called \p Name.
 NodeId Fetches::combine(const Twine &Name, size_t Output) {
   TpuCombine How = C.Outputs[Output].Combine;
   SmallVector<Endpoint, 8> Shards;

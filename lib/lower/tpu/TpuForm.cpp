@@ -55,7 +55,7 @@ std::string mergedDevice(StringRef Outer, StringRef Inner) {
   return O->str();
 }
 
-/// Returns the first of `cluster`, `cluster_1`, ... that is no name and no
+/// Returns the first of `cluster`, `cluster_1`, ... that names no node and no
 /// scope.
 std::string clusterName(const Graph &G) {
   StringSet<> Taken;
@@ -109,8 +109,8 @@ private:
   std::vector<NodeId> FanIn;
   std::vector<std::string> HostCores; ///< `<host cluster>:<core>`.
   std::vector<NodeId> Added;          ///< New nodes that may be colocated.
-  /// The tensors that members read instead of tensors from outside, and the
-  /// nodes that they wait for instead of an input.
+  /// By tensor or node outside: the tensor inside that members read instead,
+  /// and the node inside that they wait for instead.
   DenseMap<Tensor, Endpoint> Inside;
   DenseMap<NodeId, NodeId> InsideControl;
   DenseMap<Tensor, Endpoint> SumOf;
@@ -198,8 +198,8 @@ void Builder::addInputs() {
   for (size_t I = 0; I < C.Inputs.size(); ++I) {
     AttrRun Attrs;
     Attrs.string(TpuClusterAttr, Form.Cluster);
-    // TensorFlow removes an unread Identity with this mark. The numbers of
-    // inputs that name sizes would then be wrong.
+    // TensorFlow removes an unread Identity that has this mark. Later inputs
+    // would then get other numbers, but paddings refer to inputs by number.
     if (C.Paddings.empty())
       Attrs.boolean("_tpu_input_identity", true);
     bool IsOutside = Given[I].Node == FanIn[I];

@@ -101,7 +101,8 @@ struct TpuForm {
   NodeId Metadata = NoNode;
   /// For each output, its value on each replica.
   std::vector<std::vector<NodeId>> Shards;
-  /// Without outputs: the nodes that run the computation on each replica.
+  /// If there are no outputs: the nodes that run the computation on each
+  /// replica.
   std::vector<NodeId> Runs;
   /// Uses by ops outside: reads of outputs, and control dependencies on ops
   /// that have an output or are operations of the computation.
@@ -145,8 +146,8 @@ bool addTpuVariables(Graph &G, TpuComputation &C,
                      DiagnosticEngine &Diags);
 
 /// Adds copies of the variable \p Handle for replicas 1 and on, each on a TPU
-/// of its own. Their name is that of \p Handle with `/replica_<r>` (\p
-/// IsMirrored, \p Word) or `/<r>`. Ops outside of \p IsMember that assign the
+/// of its own. A copy has the name of \p Handle followed by `/<Word><r>` if \p
+/// IsMirrored, else by `/<r>`. Ops outside of \p IsMember that assign the
 /// variable assign all copies. Existing copies are used. Returns nothing after
 /// an error.
 std::optional<TpuVariable> copyTpuVariable(Graph &G, NodeId Handle,

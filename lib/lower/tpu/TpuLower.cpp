@@ -51,7 +51,7 @@ private:
   TpuStep &Step;
   TpuComputation C;
   DiagnosticEngine &Diags;
-  /// Members that are run by name, with their names in the input.
+  /// Members that users run by name, with their names in the input graph.
   std::vector<std::pair<NodeId, std::string>> Named;
 };
 
@@ -144,7 +144,8 @@ void Lowering::connect(const TpuForm &Form) {
       if (G.isData(U) || isInside(U.User) ||
           G.node(U.User).Kind == Inserted::Merge)
         continue;
-      // A node may wait for many effects: it waits for the computation once.
+      // A node may wait for many effects. One wait for the computation is
+      // enough.
       SmallVector<Endpoint, 8> Inputs;
       bool Waits = false;
       for (Endpoint E : G.inputs(U.User)) {
@@ -220,7 +221,7 @@ static void dropResults(Module &M, const ProgramFacts &Facts,
     return This.Count == Copies::Once && !This.isDead() && !G.hasUses(N) &&
            This.NumInputs > 0 && Makes;
   };
-  // A Split of rows into blocks only serves the order of rows.
+  // A node that splits rows into blocks has no use without their merge.
   auto IsLeft = [&](NodeId N) {
     return IsResult(N) ||
            (G.node(N).Kind == Inserted::Blocks && G.isLive(N) && !G.hasUses(N));

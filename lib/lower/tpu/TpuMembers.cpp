@@ -59,7 +59,7 @@ private:
   const TpuMemberOptions &Options;
   DiagnosticEngine &Diags;
   std::vector<uint8_t> Role;
-  std::vector<bool> InBranch; ///< Added because they read a branch.
+  std::vector<bool> InBranch; ///< By node: added as a reader of a branch.
   std::vector<NodeId> Work;
   std::set<std::pair<NodeId, uint32_t>> Inputs, Outputs, CapturedTensors, Split;
   PerOp Ops;
@@ -122,9 +122,9 @@ bool MemberSearch::addInputsOf(NodeId N) {
   return Good;
 }
 
-/// Adds the conditional of which \p N is the predicate or a member: all nodes
-/// that read a branch, up to the Merge, and unused results too. Nodes outside
-/// may read outputs.
+/// Adds the rest of the conditional if \p N is its predicate or one of its
+/// nodes: each Switch, and all nodes that read a branch, up to the Merge. Nodes
+/// with unused results are added too. Nodes outside may read outputs.
 void MemberSearch::addBranches(NodeId N) {
   bool GivesBranch =
       Ops[G.node(N)] == Switch || (InBranch[N] && Ops[G.node(N)] != Merge);

@@ -13,9 +13,10 @@ namespace graft {
 
 /// Options that add ops to a computation, or keep ops and feeds out of it.
 struct TpuMemberOptions {
-  std::vector<std::string> Include; ///< Patterns of names, as of files in a
-                                    ///< shell.
-  std::vector<Endpoint> Captures;   ///< Tensors, and control edges for ops.
+  std::vector<std::string> Include; ///< Patterns of names, with the wildcards
+                                    ///< of a shell.
+  std::vector<Endpoint> Captures;   ///< Captured tensors. A control edge
+                                    ///< captures its op.
   std::vector<Endpoint> SplitFeeds; ///< Feeds that members may not read whole.
 };
 

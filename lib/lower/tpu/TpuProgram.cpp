@@ -124,7 +124,8 @@ void StepFinder::grow() {
               [&](NodeId N, std::vector<NodeId> &Next) {
                 for (Endpoint E : G.inputs(N))
                   Add(E.Node, Next);
-                // Nodes outside of the step read variables as well.
+                // Users of constants and of reads of variables may be outside
+                // of the step.
                 if (!isDoubled(N))
                   G.forEachUse(N, [&](Use U) { Add(U.User, Next); });
               });
@@ -138,8 +139,9 @@ bool StepFinder::isOwn(NodeId N) const {
           isVariableOp(G.opName(N)));
 }
 
-/// Removes the nodes that depend on an unreplicated effect after a part of the
-/// step. These stay outside, one copy per replica.
+/// Removes nodes from the step if they depend on an unreplicated effect that
+/// itself depends on the step. The removed nodes stay outside, one copy per
+/// replica.
 void StepFinder::cut() {
   std::vector<bool> After(G.size()), Late(G.size());
   for (NodeId N : Order) {
@@ -352,9 +354,9 @@ void StepFinder::doubleReads() {
     sayLateReads(std::move(Again));
 }
 
-/// Warns about a variable that the host reads again. A user of this read that
-/// also waits for the step may get the updated value, where the input has the
-/// old value.
+/// Warns about a variable that the host reads again. A user of this read may
+/// also wait for the step. Then it may get the updated value, but gets the old
+/// value in the input graph.
 void StepFinder::sayLateReads(std::vector<NodeId> Work) {
   std::vector<bool> IsLate(G.size()), Seen(G.size());
   for (NodeId N : Order)

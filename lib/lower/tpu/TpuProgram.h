@@ -2,9 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds the part of a replicated program that is one TPU computation, and
-// brings it into a form that can be written once: nodes outside read its
-// results only, and no path leaves the computation and comes back.
+// Finds the part of a replicated program that is one TPU computation. Brings
+// the program into a form in which the computation can be written once: nodes
+// outside read only the results of the computation, and no path leaves the
+// computation and comes back.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,9 +45,10 @@ struct TpuStep {
   bool isMember(NodeId N) const { return N < Members.size() && Members[N]; }
 };
 
-/// Finds the step of \p G and edits it into that form. A constant that members
-/// and nodes outside use gets a second node. So does a read of a variable that
-/// nodes outside use or that is in \p Reads. Returns nothing after an error.
+/// Finds the step of \p G and edits \p G so that the step can be written once.
+/// A constant that members and nodes outside use gets a second node. So does a
+/// read of a variable that nodes outside use or that is in \p Reads. Returns
+/// nothing after an error.
 std::optional<TpuStep> findTpuStep(Graph &G, const ProgramFacts &Facts,
                                    const llvm::StringSet<> &Reads,
                                    DiagnosticEngine &Diags);

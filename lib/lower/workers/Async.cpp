@@ -99,8 +99,9 @@ std::string Assigner::deviceOf(const DeviceName &From, Place Where) const {
   return Text;
 }
 
-/// Returns the node that the input colocates with \p N, directly or through
-/// nodes without a device, if it is a shared variable or uses one in place.
+/// Returns a shared variable, or a node that uses one in place, with which the
+/// input graph colocates \p N. The colocation may lead through nodes without a
+/// device. Returns NoNode if there is none.
 NodeId Assigner::colocatedWithShared(NodeId N) const {
   SmallVector<NodeId, 4> Work{N};
   DenseSet<NodeId> Seen;
@@ -237,7 +238,8 @@ void Assigner::shiftSeeds() {
 }
 
 /// Records in the file which variables are shared, the number of workers, and
-/// the worker of this file. Without variables any node has these attributes.
+/// the worker of this file. If there are no variables, one node gets these
+/// attributes.
 void Assigner::stampVariables() {
   auto Stamp = [&](NodeId N, StringRef Whose) {
     G.setStringAttr(N, PartAttr, Whose);
@@ -299,7 +301,7 @@ bool Assigner::bound() {
 bool Assigner::run() {
   findPlaces();
   placeNodes();
-  // With a bound, a step ends on the device that counts steps.
+  // If there is a staleness bound, a step ends on the device that counts steps.
   if (Plan.Staleness == 0)
     placeGroups();
   dropClasses();

@@ -11,9 +11,10 @@
 //     step = ResourceApplyAdam(w, .., g)              @/job:worker/task:1
 //         @/job:ps/task:0
 //
-// An update locks its variable. With a bound of s steps a variable on a server
-// counts the steps of each worker. An update then waits until no worker is more
-// than s steps behind the worker that updates (lib/program/forms/StepCount.h).
+// An update locks its variable. If the staleness bound is s steps, a variable
+// on a server counts the steps of each worker. An update then waits until no
+// worker is more than s steps behind the worker that updates
+// (lib/program/forms/StepCount.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,13 +33,14 @@ namespace graft {
 struct AsyncPlan {
   /// `/job:worker/task:0` and so on, the chief first.
   std::vector<std::string> Tasks;
-  /// The device type of nodes that the input leaves to TensorFlow; or empty.
+  /// The device type of nodes for which the input graph states no type. May be
+  /// empty.
   std::string DeviceType;
   /// Variables with a copy on each worker.
   std::vector<NodeId> Local;
   /// The number of steps that a worker may be ahead; 0: any number.
   unsigned Staleness = 0;
-  // For a bound:
+  // Only used if there is a staleness bound:
   std::vector<std::string> Names; ///< The names of the step that can be run.
   std::vector<NodeId> Trained;    ///< Variables that have gradients.
   std::string Server;             ///< The device that counts steps.

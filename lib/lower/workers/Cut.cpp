@@ -50,9 +50,9 @@ int Cutter::taskOf(StringRef Device) const {
                                 : static_cast<int>(At - Plan.Tasks.begin());
 }
 
-/// Moves nodes that depend only on stateless nodes to this worker, which reads
-/// them. Copies stay in place. Variables without a task go to the chief, for
-/// all workers.
+/// Moves stateless nodes that depend only on stateless nodes to the task of
+/// this worker. Copies stay in place. Moves variables without a task to the
+/// chief, where all workers use them.
 void Cutter::moveConstants() {
   for (NodeId Var : Vars.variables())
     if (auto D = DeviceName::parse(G.device(Var)); D && D->Job.empty()) {

@@ -50,7 +50,7 @@ struct Message {
   MessageQueue Queue;
   /// The message whose run number this message must have. In every run that has
   /// this message, the same worker also sends the root to the chief. If both
-  /// have the same level, the root is sent later.
+  /// depend on the same number of messages, the root is sent later.
   std::optional<unsigned> Root;
 };
 

@@ -49,10 +49,11 @@ void Cutter::findWritten() {
                  G.anyUse(N, [&](Use U) { return Written[U.User]; });
 }
 
-/// Returns the device of a queue that \p Reader reads: the host of the server
-/// if the reader is on one, else the chief's host if a write depends on the
-/// reader. Otherwise, as for a loss, it is the device that keeps the state of
-/// runs: workers other than the chief then reach no further task for the queue.
+/// Returns the device of a queue that \p Reader reads. If \p Reader is on a
+/// server, this is the host of the server. Otherwise it is the chief's host if
+/// a write depends on \p Reader. For any other reader, such as a loss, it is
+/// the device that keeps the state of runs. Workers other than the chief then
+/// need no connection to a further task for the queue.
 std::string Cutter::queueDevice(NodeId Reader) const {
   auto D = DeviceName::parse(G.device(Reader));
   if (!D || D->Job.empty() || taskOf(G.device(Reader)) != Common)
@@ -143,7 +144,7 @@ std::vector<unsigned> Cutter::levels() const {
     }
     return Changed;
   };
-  // Repeated for each loop around a loop.
+  // Repeats the pass, since each loop around a loop needs one more.
   for (unsigned I = 0; I < 16 && Pass(); ++I)
     ;
   return Level;

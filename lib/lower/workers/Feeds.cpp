@@ -22,9 +22,9 @@ bool Cutter::isFeedSplit(NodeId N) const {
          G.opName(G.input(N, 1).Node).starts_with(op::Placeholder);
 }
 
-/// Adds an Identity of a replica's rows for nodes that read the rows of another
-/// worker, or all rows of the feed. The worker that has the rows sends its
-/// value.
+/// Adds an Identity of each shard of the feed that a node of another worker
+/// reads, or of all shards if a node reads the whole feed. The worker that is
+/// fed the shard sends the value of the Identity.
 void Cutter::shareFeed(NodeId Split) {
   NodeId Feed = G.input(Split, 1).Node;
   auto Replicas =

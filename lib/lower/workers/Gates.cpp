@@ -262,7 +262,8 @@ NodeId Cutter::readOutside(NodeId Read, int Worker) {
 /// Makes writes wait until the chief has received all values that depend on no
 /// write. A worker that is killed before that can be restarted.
 void Cutter::gateOnAll() {
-  DenseMap<size_t, unsigned> NumberOf; // of names, by those of the plan
+  // From the number of a name in the plan to its number in Names.
+  DenseMap<size_t, unsigned> NumberOf;
   DenseMap<NodeId, size_t> PlanOf;
   for (auto [I, Name] : enumerate(Plan.Names))
     if (NodeId N = G.find(Name); N != NoNode)

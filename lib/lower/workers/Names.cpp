@@ -22,9 +22,10 @@ bool Cutter::isRowsOfAll(NodeId N) const {
   return G.isOp(N, op::ConcatV2) && G.hasAttr(N, StampAttr) && !G.hasUses(N);
 }
 
-/// Finds the outputs of \p N that other workers receive under its name, or a
-/// control dependency if it has none. Returns false if no other process can use
-/// an output, as for a resource, or if a run computes an output several times.
+/// Finds the outputs of \p N that other workers receive under its name. If \p N
+/// has no outputs, they receive a control dependency. Returns false if no other
+/// process can use an output, as for a resource, or if a run computes an output
+/// several times.
 bool Cutter::findGiven(NodeId N, SmallVectorImpl<Endpoint> &Given) {
   unsigned Outputs = G.numOutputs(N).value_or(0);
   for (unsigned Port = 0; Port < std::max(Outputs, 1U); ++Port) {

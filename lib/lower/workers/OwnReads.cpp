@@ -11,8 +11,9 @@
 //                                                ^number)
 //                                            y = MatMul(x, own/w/Read)
 //
-// Copies of variables that end with the process of the worker are restored from
-// the variables of the chief (Messages.h).
+// A copy of a variable in the process of a worker is lost if that process ends.
+// The worker then restores the copy from the variable of the chief
+// (Messages.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -81,9 +82,9 @@ void Cutter::findOwnCopies() {
   markRefreshes(Inserted::No);
 }
 
-/// Returns the variables of Copies that a run of \p N writes. The refresh that
-/// the exchange of messages adds at the begin of a run is ignored. Otherwise a
-/// name without writes would, at its end, undo a write by another name in the
+/// Returns the variables of Copies that a run of \p N writes. Ignores the
+/// refresh that the exchange of messages adds at the start of a run. Otherwise
+/// a name without writes would, at its end, undo a write by another name in the
 /// same run.
 std::vector<OwnCopy> Cutter::writtenBy(NodeId N) const {
   DenseSet<NodeId> Written;

@@ -78,14 +78,14 @@ void Cutter::findOwners() {
   }
   std::vector<bool> Made = OfRows;
   walkUsers(G, std::exchange(Work, {}), Along::All, Made);
-  // A draw, read or write belongs to worker 0 alone if a node that depends on
-  // rows depends on its result.
+  // A draw, read or write belongs to worker 0 alone if its result leads to a
+  // node that depends on rows.
   std::vector<bool> Leads(G.size());
   for (NodeId N : reverse(Order))
     Leads[N] = Made[N] || G.anyUse(N, [&](Use U) { return Leads[U.User]; });
-  // A write of a value that depends on a variable also belongs to worker 0:
-  // repeated by each worker, it would be several steps. Any worker may write
-  // initial values and checkpoints.
+  // Worker 0 also owns each write of a value that depends on a variable. If
+  // every worker repeated such a write, one run would be several steps. Any
+  // worker may write initial values and checkpoints.
   std::vector<bool> OfState(G.size());
   for (NodeId N : Order) {
     const OpDef *Def = G.opDef(N);

@@ -32,7 +32,7 @@ namespace {
 
 /// The sources that a value depends on.
 enum Root : uint8_t {
-  State = 1, ///< A variable, a feed, or a replica.
+  State = 1, ///< A variable, a feed, or a per-replica node.
   Own = 2,   ///< A source that may differ by worker, as a sample.
 };
 

@@ -140,8 +140,9 @@ void WorkerSplitter::rememberClasses() {
   }
 }
 
-/// Returns the device of this worker for \p Device: the replica if \p IsOwn,
-/// else the host, unless \p Device states a type.
+/// Returns the device on this worker for a node on \p Device: the device of the
+/// replica if \p IsOwn. Otherwise the device keeps its type, and is the CPU if
+/// \p Device states no type.
 std::string WorkerSplitter::deviceOf(StringRef Device, bool IsOwn) const {
   StringRef Mine = Devices.Devices[Worker];
   if (IsOwn)

@@ -56,8 +56,8 @@ private:
                ? G.input(E.Node, 0)
                : Endpoint{};
   }
-  /// Returns the number of a replica, or the number of its shard, as the
-  /// operand that numbers the replicas.
+  /// Returns operand 0 if \p E is FloorMod*(number, n), the number of a shard.
+  /// Otherwise returns \p E, the number of a replica.
   Endpoint number(Endpoint E) const {
     return is(E, op::FloorMod, 2) ? G.input(E.Node, 0) : E;
   }

@@ -214,7 +214,8 @@ NodeId Messages::call(const Twine &Name, const std::string &Function,
   return add(Name, op::RemoteCall, {Endpoint{Target, 0}, When}, Call, Device);
 }
 
-/// Asks the chief's process if it has begun a run. The result is then positive.
+/// Asks the chief's process if it has begun a run. The result is positive if it
+/// has.
 NodeId Messages::ask(const Twine &Name, Endpoint When, StringRef Device) {
   std::string Function = function("begun_by_chief");
   if (std::string &Text = Functions[Function]; Text.empty()) {
@@ -532,7 +533,8 @@ void Messages::begin(unsigned Names, ArrayRef<MessageQueue> Marked,
   } else {
     Number = Run = workerBegins(Marked);
     NodeId Space = ints("spacing", Spacing, P.Home);
-    // All other nodes of this worker wait for the messages of Started.
+    // Nodes that receive messages wait for Low, so they also wait for the
+    // messages of Started.
     NodeId Part = of("part", op::FloorMod,
                      inputsOf({Run, {Space, 0}}, Started.back()), P.Home);
     Low = {of("number_begin", op::Sub, {Run, {Part, 0}}, P.Home), 0};

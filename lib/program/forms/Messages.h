@@ -21,10 +21,10 @@
 // repeated run finds it. The next run drops these messages.
 //
 // A table holds the state of runs. A table in the chief's process is lost with
-// that process. With a table on a server, a worker's run needs no node in the
-// chief's task. But then a worker may have to find out if the chief restarted
-// after it began the run. The worker asks the chief's process by a function
-// call. Other runs skip this call:
+// that process. If the table is on a server, a worker's run needs no node in
+// the chief's task. But then a worker whose last run did not end has to find
+// out if the chief restarted after the chief began the run. The worker asks the
+// chief's process by a function call, which other runs skip. As a result:
 //
 //   - A restarted worker takes part in a run again if the chief's process has
 //     begun one.
@@ -95,9 +95,9 @@ public:
       : G(G), P(std::move(P)), After(After) {}
 
   /// Adds the nodes for the number of a run. A run ends at any of \p Names
-  /// nodes. If an earlier run did not end, a run puts a mark into the queues \p
-  /// Marked, on the chief the queues to each worker. \p Copies are the worker's
-  /// copies of variables.
+  /// nodes. If an earlier run did not end, a run puts marks into the queues \p
+  /// Marked. On the chief, these are the queues to each worker. \p Copies are
+  /// the worker's copies of variables.
   void begin(unsigned Names, llvm::ArrayRef<MessageQueue> Marked,
              llvm::ArrayRef<OwnCopy> Copies = {});
   /// Returns a node that holds the run number, in the task of \p Device if

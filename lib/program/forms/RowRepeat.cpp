@@ -16,7 +16,8 @@ using namespace llvm;
 
 namespace graft {
 
-/// Returns the number of shards if the rows have the rest \p Rest.
+/// Returns the number of shards if \p Rest is the number of rows modulo \p
+/// Replicas.
 static unsigned shards(unsigned Replicas, unsigned Rest) {
   return std::gcd(Replicas, Rest);
 }
@@ -101,8 +102,8 @@ SmallVector<int64_t, 4> statedPowers(const Graph &G, NodeId N) {
   return {G.intAttr(N, PowerAttr).value_or(0)};
 }
 
-/// Returns the operand of \p E, an op \p Op, if its other operand is a constant
-/// positive number.
+/// Returns operand 0 of \p E and the value of operand 1 if \p E is an op \p Op
+/// and operand 1 is a positive constant.
 static std::optional<std::pair<Endpoint, int64_t>>
 withNumber(const Graph &G, Endpoint E, StringRef Op) {
   if (E.Port != 0 || !G.isOp(E.Node, Op) || G.node(E.Node).NumData != 2 ||
@@ -114,7 +115,7 @@ withNumber(const Graph &G, Endpoint E, StringRef Op) {
   return std::pair(G.input(E.Node, 0), static_cast<int64_t>(*Number));
 }
 
-/// As above, for any number of replicas.
+/// Returns the RowRest that \p Rest computes, for any number of replicas.
 static std::optional<RowRest> rowRest(const Graph &G, Endpoint Rest) {
   auto Modulo = withNumber(G, Rest, op::FloorMod);
   if (!Modulo)
@@ -125,7 +126,8 @@ static std::optional<RowRest> rowRest(const Graph &G, Endpoint Rest) {
   if (auto Units = withNumber(G, Rows, op::FloorDiv))
     std::tie(Rows, Result.Unit) = *Units;
   auto Count = rowCount(G, Rows);
-  // No feed is a lookup, so this one counts rows in another form.
+  // A fed number is no GatherV2: this op counts rows in a way that rowCount()
+  // does not accept.
   if (!Count && G.isOp(Rows.Node, op::GatherV2))
     return std::nullopt;
   Result.Of = Count ? Count->Of : Rows;
@@ -195,7 +197,7 @@ std::optional<ScalePowers> scalePowers(const Graph &G, const RowLookup &Lookup,
   if (!Table || Table->Shape.Dims.empty() ||
       Table->Shape.Dims[0] != int64_t(Replicas))
     return std::nullopt;
-  // Powers beyond these come from no product of sizes that a step has.
+  // No product of sizes in a step has a larger power.
   constexpr int64_t Largest = 8;
   auto Is = [&](ArrayRef<int64_t> Powers, int64_t Share) {
     return all_of(Powers,

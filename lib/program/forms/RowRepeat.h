@@ -2,14 +2,14 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A step may have any number of rows. It has as many shards as divide both the
-// rows and the N replicas:
+// A step may have any number of rows. The number n of its shards divides both
+// the number of rows and the number N of replicas:
 //
 //     n = gcd(N, rows)
 //
 // The batch is repeated N/n times before it is split, so replica i computes
 // shard i mod n. If N divides the rows, n is N and no row is repeated. All
-// numbers that follow from n are lookups by the rest of the rows:
+// numbers that depend on n are looked up in tables, by the rest of rows / N:
 //
 //     rows  = GatherV2(Shape(x), axis, 0)
 //     rest  = FloorMod(rows, N)
@@ -20,10 +20,10 @@
 //     c     = _FromReplicas(y, upto) concat         StridedSlice(all, 0, upto)
 //     c     = StridedSlice*(all, 0, upto, 1)
 //
-// Here `all` is the concatenation of the replicas' rows, in the last line by a
-// CollectiveGather*(y), and `upto` is the number of rows of y in the
+// Here `all` is the concatenation of the replicas' rows; in the last line, it
+// is CollectiveGather*(y). `upto` is the number of rows of y in the
 // single-device step. If a feed has u rows for each row of the batch, `rest` is
-// that of rows/u.
+// computed from rows/u.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,12 +60,13 @@ struct RowLookup {
 std::optional<RowLookup> rowLookup(const Graph &G, Endpoint E);
 
 /// Returns true if input \p I of \p N, an inserted node, is a number of shards
-/// or of rows. It follows a feed on which input 0 depends. The operand of a
-/// split that followsOther() is none, because a run may feed tensors between.
+/// or of rows of a feed on which input 0 depends. Returns false for a split
+/// that followsOther(), because a run may feed a tensor between that feed and
+/// input 0.
 bool isRowOperand(const Graph &G, NodeId N, unsigned I);
 
-/// Returns the `member` of the collective of which \p N keeps the first rows;
-/// NoNode if \p N is no such node.
+/// Returns the CollectiveGather of which \p N keeps the first rows, or NoNode
+/// if \p N is no such node.
 NodeId keptMember(const Graph &G, NodeId N);
 
 /// Returns the axis along which \p Slice, a StridedSlice, keeps the elements
@@ -93,7 +94,7 @@ struct RowRest {
   Endpoint Of;      ///< The tensor that has the rows, or the number itself.
   int64_t Axis = 0; ///< The axis of the rows; -1: a number is fed.
   int64_t Unit = 1; ///< The rows for each row of the batch.
-  Endpoint Units;   ///< The number of rows by Unit.
+  Endpoint Units;   ///< The number of rows, divided by Unit.
   int64_t Replicas = 0;
 };
 std::optional<RowRest> rowRest(const Graph &G, Endpoint Rest,
@@ -103,8 +104,9 @@ std::optional<RowRest> rowRest(const Graph &G, Endpoint Rest,
 /// rows of another tensor.
 bool followsOther(const Graph &G, NodeId Split);
 
-/// Finds the powers and the share of the table \p Lookup for a `_Scale` of \p
-/// Type that divides if \p Divides. Returns nothing if the table is none.
+/// Finds the powers and the share with which scaleTable() makes the table of \p
+/// Lookup. The `_Scale` has type \p Type, and divides if \p Divides. Returns
+/// nothing if there are none.
 struct ScalePowers {
   llvm::SmallVector<int64_t, 4> Powers;
   int64_t Share = 0;

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Workers may feed different numbers of rows. A mean over the rows of all
-// workers is then no mean of their means: each replica multiplies its value by
+// Workers may feed different numbers of rows. The mean over all rows is then
+// not the mean of the workers' means. So each replica multiplies its value by
 // the number of its rows, and the sum is divided by the number of all rows.
 //
 //     count = GatherV2*(Shape(x/split), axis, 0)
@@ -38,11 +38,12 @@ struct RowWeight {
 /// Returns true if \p N, between t and u above, passes elements on unchanged.
 bool passesWeightsOn(const Graph &G, NodeId N);
 
-/// Returns the weight \p E of a program; nothing if it is none.
+/// Returns the weight that \p E of a program computes, or nothing if \p E is no
+/// weight.
 std::optional<RowWeight> rowWeight(const Graph &G, Endpoint E);
 
-/// Returns the two numbers of rows that the assertion of \p Gate compares;
-/// nothing if it compares none.
+/// Returns the two numbers of rows that the assertion of \p Gate compares, or
+/// nothing if there is no such assertion.
 std::optional<std::pair<RowCount, RowCount>> comparedRows(const Graph &G,
                                                           NodeId Gate);
 

@@ -68,12 +68,12 @@ inline constexpr llvm::StringLiteral Ready = "ready";
 // On variables of asynchronous workers: shared by all, or local to each.
 inline constexpr llvm::StringLiteral Shared = "shared";
 inline constexpr llvm::StringLiteral Local = "local";
-// With counted steps (StepCount.h), in addition to Name: the step counter, its
-// assignment of zeros, and the gate of updates.
+// If workers count steps (StepCount.h), in addition to Name: the step counter,
+// its assignment of zeros, and the gate of updates.
 inline constexpr llvm::StringLiteral Steps = "steps";
 inline constexpr llvm::StringLiteral Zeros = "zeros";
 inline constexpr llvm::StringLiteral Gate = "gate";
-// With one replica for each worker, on nodes of this worker: rows that are fed,
+// If each worker has one replica, on nodes of this worker: rows that are fed,
 // fetched or sliced, scales, and values that are sent or combined.
 inline constexpr llvm::StringLiteral Replica = "replica";
 } // namespace part

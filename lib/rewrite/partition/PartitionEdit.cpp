@@ -216,8 +216,9 @@ SmallVector<Endpoint, 8> PartitionEditor::waitsOf(NodeId N,
   return Waits;
 }
 
-/// Makes users of \p N, an Identity of a reference, read the value when they
-/// run if they run after an update (see PartitionPlan::isAfterUpdate).
+/// Rewrites users of \p N, an Identity of a reference, that run after an update
+/// (see PartitionPlan::isAfterUpdate). Such a user then reads the value when
+/// the user runs.
 void PartitionEditor::readLate(NodeId N, const PartitionedVariable &Of) {
   for (Use U : G.uses(N)) {
     if (!G.isData(U) || !Plan.isAfterUpdate(U.User) ||
@@ -289,7 +290,8 @@ void PartitionEditor::rewriteEffect(NodeId N, const PartitionedVariable &Of) {
   become(N, op::NoOp, Waits, {});
 }
 
-/// Rewrites a lookup that has no form for parts: it reads the whole value.
+/// Rewrites the lookup \p N, whose op cannot look up rows in parts. \p N then
+/// reads the whole value.
 void PartitionEditor::rewriteDenseLookup(NodeId N,
                                          const PartitionedVariable &Of) {
   AttrRun Read;

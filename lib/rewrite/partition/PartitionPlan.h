@@ -19,7 +19,7 @@ namespace graft {
 struct PartitionedVariable {
   NodeId Var = NoNode;
   std::string Name;
-  NodeId Leader = NoNode; ///< The variable of the request; slots follow it.
+  NodeId Leader = NoNode; ///< The variable itself or, for a slot, its variable.
   Partition Cut;
   unsigned Type = DT_INVALID;
   llvm::SmallVector<int64_t, 4> Shape;

@@ -5,7 +5,8 @@
 // An index determines the part that has its row, and the row in that part:
 //
 //     flat = Reshape(ids, [-1])
-//     part = flat / size, or the number of parts that begin at or before it
+//     part = flat / size, or the number of parts other than part 0 that begin
+//            at or before it
 //     local = flat - offsets[part]
 //
 // DynamicPartition keeps the order of the rows of a part, so repeated indices
