@@ -10,16 +10,16 @@
 //   all-reduce   mirrored: a copy per replica, gradients are all-reduced
 //   ps           shared: one variable, gradients are added, one update
 //
-// `all-reduce` and `ps` alone set only the policy. With devices, another
-// builder's name or a strategy file, the pass first makes a strategy record
-// (lib/strategy/Record.h), which sets more attributes:
+// If `all-reduce` or `ps` is the only option, the pass sets only the policy.
+// Otherwise (devices, another builder's name, a strategy file) the pass first
+// makes a strategy record (lib/strategy/Record.h), which sets more attributes:
 //
 //     _graft_policy="shared" _graft_partition="0:3,2"
 //     _graft_synchronizer="ps,destination=/device:CPU:0"
 //     _graft_part_synchronizers=["ps,destination=/device:CPU:0", ...]
 //
-// If the VariableDef of a variable sets its synchronization or aggregation,
-// this overrides the strategy (docs/Policies.md).
+// If a VariableDef sets the synchronization or aggregation of its variable,
+// this setting overrides the strategy (docs/Policies.md).
 //
 //===----------------------------------------------------------------------===//
 

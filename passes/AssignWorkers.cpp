@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Between-graph replication with parameter servers, asynchronous: turns the
+// Asynchronous between-graph replication with parameter servers. Turns the
 // graph that expand-replicas writes for the chief into the graph of another
 // worker. Variables, and nodes that use them in place, stay where they are; all
 // other nodes go to the task of the worker.
@@ -12,9 +12,9 @@
 //     step = ResourceApplyAdam(w, .., g)              @/job:worker/task:1
 //         @/job:ps/task:0                         step: use_locking=true
 //
-// Updates lock the variable, so none is lost. Each worker has its own copy of
-// local variables. With `staleness` an update waits while its worker is that
-// many steps ahead of the slowest worker. The rest is in
+// Updates lock the variable, so no update is lost. Each worker has its own copy
+// of local variables. If `staleness` is set, an update waits while its worker
+// is that number of steps ahead of the slowest worker. The rest is in
 // lib/lower/workers/Async.cpp.
 //
 // Relies on: a graph for the chief alone, as expand-replicas wrote it to a
@@ -37,8 +37,8 @@ class AssignWorkers final
 public:
   static constexpr PassInfo Info = {
       "assign-workers", "Give the graph of the chief to one worker",
-      "Moves a graph for the chief and servers to another task, with updates\n"
-      "that workers make when they like."};
+      "Moves the nodes of the chief to the task of another worker. Shared\n"
+      "variables and their updates stay in place."};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 };

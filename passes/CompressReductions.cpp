@@ -20,7 +20,7 @@
 //     g/reduce = Cast*(g/reduce/sum, ^keep)
 //
 // A residual is reset to zero when its variable is initialized or restored. It
-// is in no checkpoint. Its policy is a sync-on-read sum.
+// is in no checkpoint. Its policy is sync-on-read, with the aggregation sum.
 //
 // The rounding changes the step, so the pass warns for each variable.
 //
@@ -193,7 +193,7 @@ void CompressReductions::compress(const ProgramFacts &Facts, NodeId N,
   Endpoint Sent{cast("/narrow", From, Type, Narrow), 0};
   AttrRun Sum;
   Sum.type("T", Narrow).string(CombineAttr, combine::Sum);
-  // The assumed scale of the source, changed by the scaling.
+  // The assumed scale exponent of the source, plus the power of the scaling.
   if (Assumed)
     Sum.integer(AssumedAttr, *Assumed + Power);
   NodeId All = G->insertNode((G->name(N) + "/sum").str(), ReduceOp, Sent, N,

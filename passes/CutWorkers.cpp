@@ -4,21 +4,22 @@
 //
 // Between-graph replication with parameter servers: cuts one worker's part,
 // which runs in its own session, from the graph that expand-replicas writes for
-// all tasks. A value of another worker is sent through a queue with a shared
-// name. The number of the run precedes it, so that a worker can be killed and
-// restarted (lib/program/forms/Messages.h):
+// all tasks. A worker receives the value of another worker through a queue with
+// a shared name. Each message begins with the number of its run, so that a
+// worker can be killed and restarted (lib/program/forms/Messages.h):
 //
 //     g = MatMul(..) @/job:worker/task:1     worker 1: q/put =
 //     s = AddN(.., g) @/job:ps/task:0            QueueEnqueueV2(q, number, g)
 //                                        →   worker 0: s = AddN(.., q/get)
 //
-// Every worker has each name of the step that can be run. On the chief a run of
-// the name ends after the chief has sent the values that other workers need. On
-// another worker the run sends the values that the chief needs, and returns the
-// chief's value. A write of a variable waits until all workers have read the
-// variable and sent all values that the step needs. All files have the
-// variables, their initial values and checkpoints, and the node that reports
-// when a session may be prepared. The rest is in lib/lower/workers/Cut.cpp.
+// Each name of the step that a session can run exists on every worker. On the
+// chief a run of the name ends after the chief has sent the values that other
+// workers need. On another worker the run sends the values that the chief
+// needs, and returns the chief's value. A write of a variable waits until all
+// workers have read the variable and sent all values that the step needs. All
+// files have the variables, their initial values and checkpoints, and the node
+// that reports when a session may be prepared. The rest is in
+// lib/lower/workers/Cut.cpp.
 //
 // Relies on: a graph for all tasks, as expand-replicas wrote it to a file.
 //
@@ -46,14 +47,15 @@ class CutWorkers final : public PassBase<CutWorkers, CutWorkersOptions> {
 public:
   static constexpr PassInfo Info = {
       "cut-workers", "Cut the graph for all workers to that of one",
-      "Leaves of a graph for several tasks what one of them runs, with queues\n"
-      "on servers to the others."};
+      "Keeps the nodes that one worker runs. Queues on servers pass values\n"
+      "between the workers."};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 };
 
-/// Removes names that this worker does not have from collections, such as an
-/// iterator that the chief reads for all. \p Had are the names before the cut.
+/// Removes from collections the names that this worker does not have, such as
+/// the name of an iterator that the chief reads for all workers. \p Had are the
+/// names before the cut.
 void pruneCollections(Module &M, const StringSet<> &Had) {
   const Graph &G = M.graph();
   auto IsGone = [&](StringRef Name) {
@@ -76,8 +78,8 @@ void pruneCollections(Module &M, const StringSet<> &Had) {
     M.setCollection(Key, Collection);
 }
 
-/// Adds the node that prepares a session of this worker, to be cut with the
-/// rest.
+/// Adds the node that prepares a session of this worker. The node is then cut
+/// like all others.
 NodeId addLocalInit(Module &M) {
   // A bare GraphDef declares no local init op.
   auto Runs = M.metaGraph() ? localInit(M) : std::nullopt;

@@ -17,7 +17,7 @@
 // variable sets the group of its gradient (docs/Reductions.md). An option
 // limits the bytes of a bucket. The first bucket has the gradients that the
 // backward pass computes first, so that they are reduced while the other
-// gradients are computed. Names break ties, not the order of nodes.
+// gradients are computed. Ties are broken by names, not by the order of nodes.
 //
 // A run of one member of a bucket runs all members. So members have the same
 // needs (lib/infer/facts/Needs.h): a run of one train op must not need a feed

@@ -19,10 +19,10 @@
 // all replicas have a gradient. So a run that fails earlier leaves no gradient
 // in the accumulator for the sum of the next run.
 //
-// The kernels exist for CPUs, and for half, float and double. If the variable
-// is on a GPU, they run on its host. Gradients of other types are still added
-// by AddN. IndexedSlices are still concatenated: a SparseConditionalAccumulator
-// merges only sorted and unique indices.
+// The kernels exist only for CPUs, and for half, float and double. If the
+// variable is on a GPU, the kernels run on the host of the GPU. Gradients of
+// other types are still added by AddN. IndexedSlices are still concatenated: a
+// SparseConditionalAccumulator merges only sorted and unique indices.
 //
 // Relies on: merged gradients (merge-fetches).
 //

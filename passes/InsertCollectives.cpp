@@ -12,13 +12,13 @@
 //                gate = NoOp(^c)                      waits for all members
 //                r = Identity*(c, ^gate)              what users read
 //
-// Adding works in any order and cannot hang; `auto` uses it unless a variable
-// asks for NCCL on GPUs. A collective blocks if only some members run, so the
-// gate makes a run of one member run all members. It also blocks if TensorFlow
-// puts members on one device because others are missing (soft placement). Then
-// the step fails after `collective-timeout` seconds, in TensorFlow 2.4 or
-// later. Keys follow the order of names, so they do not depend on the order of
-// nodes.
+// Adding works in any order and cannot hang; `auto` adds unless a variable asks
+// for NCCL on GPUs. A collective blocks if only some members run, so the gate
+// makes a run of one member run all members. A collective also blocks if
+// TensorFlow puts members on one device because others are missing (soft
+// placement). Then the step fails after `collective-timeout` seconds, in
+// TensorFlow 2.4 or later. Keys follow the order of names, so they do not
+// depend on the order of nodes.
 //
 //   workers      c = CollectiveReduce*(g), gate and r as above, also for
 //                m = _FromReplicas(g) combine=sum     a value that exists once:
@@ -30,11 +30,11 @@
 // `workers` is for one graph in each process, where no replica can add the
 // values of other replicas. Rows that are only fetched are still concatenated.
 //
-// The file is long because all forms share the code that reads a reduction.
+// The file is long because all lowerings share the code that reads a reduction.
 //
-// Relies on: shapes that are equal on all replicas, which the types prove.
-// Shards with uneven row counts are gathered by their lengths
-// (lib/program/forms/LengthGather.h), or by adding.
+// Relies on: shapes that are equal on all replicas, which the types prove. If
+// shards have different row counts, the row counts are gathered before the rows
+// (lib/program/forms/LengthGather.h), or the `add` lowering is used.
 //
 //===----------------------------------------------------------------------===//
 
@@ -89,7 +89,7 @@ private:
     StringRef Combine;
     std::optional<int64_t> Assumed;
     StringRef Hint;             ///< Empty: none.
-    bool HasCollective = false; ///< Set if the CPU kernels take it.
+    bool HasCollective = false; ///< Set if CPUs have a collective for it.
   };
 
   void read(NodeId N);
@@ -344,7 +344,8 @@ InsertCollectives::findUneven(Module &M, ArrayRef<NodeId> Found) {
     const ProgramFacts &Facts = programFacts(M);
     unsigned Type = G->typeAttr(N, "T").value_or(DT_INVALID);
     auto Shape = Facts.Dims.shape(G->input(N, 0));
-    // Values of loops are not proved (lib/program/forms/LengthGather.h).
+    // In a graph with loops such a gather (lib/program/forms/LengthGather.h) is
+    // not proved.
     if (Shape && !Shape->empty() && Shape->size() <= 16 && hasKernel(Type) &&
         !LoopInfo::find(*G, Facts.Order))
       Result[N] = static_cast<int64_t>(Shape->size());

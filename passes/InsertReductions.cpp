@@ -21,12 +21,12 @@
 // the axes that it removes from the whole batch. The condition of a loop is
 // computed on the rows of all replicas (lib/rewrite/LoopConditions.h).
 //
-// The scale exponent of a gradient's type decides if it is averaged or added.
-// The exponent is inferred. The flag --grad overrides it. If the written value
-// has an unknown type, the pass warns. It uses the aggregation of the variable,
-// or the mean of the tensor nearest to a gradient
-// (lib/rewrite/UnprovedWrites.h). The pass fails if copies of a variable would
-// still differ.
+// The scale exponent of a gradient's type decides if the gradient is averaged
+// or added. The exponent is inferred. The flag --grad overrides it. If a value
+// that is written to a variable has an unknown type, the pass warns. It then
+// uses the aggregation of the variable, or else the mean of the tensor nearest
+// to a gradient (lib/rewrite/UnprovedWrites.h). The pass fails if copies of a
+// variable would still differ.
 //
 // Relies on: lib/infer/types/Types.h; the policies of all variables.
 //

@@ -15,8 +15,9 @@
 // together. The certificate takes its snapshot of the input after this pass:
 // --batch=per-replica asks for this step. Tests compare it with TensorFlow.
 //
-// The elements must have an open number of rows and static other axes. The pass
-// changes no read if the graph has another read of a queue or an iterator.
+// The number of rows of an element must be unknown, and all other axes static.
+// The pass changes no read if the graph has another read of a queue or an
+// iterator.
 //
 // Relies on: inlined functions (inline-functions).
 //

@@ -126,7 +126,7 @@ PassResult MapDevices::run(Module &M, DiagnosticEngine &Diags) {
     return PassResult::Failure;
   Graph &G = M.graph();
   std::vector<std::optional<std::string>> To;
-  // New devices are added behind these.
+  // The devices before the edit. The edit adds new devices behind these.
   std::vector<std::string> Old;
   Old.reserve(G.numDevices());
   for (uint32_t D = 0; D < G.numDevices(); ++D)

@@ -10,10 +10,11 @@
 //     e = Exp(n) _tpu_replicate=cluster _xla_outside_compilation=0
 //     TPUReplicateMetadata host_compute_core=["0:1"]
 //
-// Their gradients are moved too, with a different id. Before tpu-replicate
-// there is no computation: ids are counted in the whole graph, and nodes that
-// tpu-replicate puts into a computation keep them. Nodes of a function body get
-// ids of the computation that calls the function.
+// The gradients of the ops are moved too, with a different id. Before
+// tpu-replicate there is no computation. All nodes of the graph then share one
+// count of ids, and tpu-replicate keeps the ids of nodes that it puts into a
+// computation. Nodes of a function body get ids of the computation that calls
+// the function.
 //
 // Relies on: lib/lower/tpu/HostClusters.h; a graph that TensorFlow marked is
 // accepted too.
@@ -215,8 +216,8 @@ void MarkOutsideCompilation::sayUnmet(const Pattern &P) {
   }
 }
 
-/// Chooses ops of computations. If the patterns match none, chooses ops
-/// outside.
+/// Chooses ops of computations. If no pattern matches such an op, chooses ops
+/// outside of computations.
 bool MarkOutsideCompilation::select(const Graph &G) {
   auto Met = [](const Pattern &P) { return P.Met; };
   for (bool Within : {true, false}) {

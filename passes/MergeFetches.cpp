@@ -250,8 +250,8 @@ bool MergeFetches::mergeFetched(const Fetches &Found) {
     if (Facts->Vars.variableOf(E) != NoNode || (Type.isTrue() && !Picked))
       continue;
     if (hasNoValue(E, Type)) {
-      // Only a fetch that the user named, or of a variable without aggregation,
-      // must have a global value.
+      // Only a fetch that the user named, or a fetch of a variable without
+      // aggregation, must have a global value.
       if (Named || hasNoAggregate(*G, *Facts, E))
         refuseVarying(E, "this fetch");
       continue;

@@ -286,7 +286,7 @@ PassResult MirrorVariables::run(Module &M, DiagnosticEngine &Diags) {
   // A scalar is one operand of a TPU computation, however often it is read.
   SpreadsScalars = Devices.Node != NoNode &&
                    hostDevice(Devices.Devices[0]) == Devices.Devices[0];
-  bool HasRules = !Options.Rules->empty(); // or slots that were changed
+  bool HasRules = !Options.Rules->empty(); // Also set if slots change.
   if (Devices.Node == NoNode && !HasRules)
     return PassResult::Unchanged;
   VariableIndex Index(*G);

@@ -84,11 +84,11 @@ struct AssignStrategyOptions : PassOptions {
 struct AssignWorkersOptions : PassOptions {
   Option<Strings> Tasks{*this, "tasks",
                         "The workers, as /job:worker/task:0, the chief first"};
-  Option<Strings> Names{*this, "names", "What can be run of the step"};
-  Option<std::string> Server{*this, "server", "Where steps are counted"};
+  Option<Strings> Names{*this, "names", "Nodes of the step that can be run"};
+  Option<std::string> Server{*this, "server", "The device that counts steps"};
   Option<std::string> DeviceType{*this, "device-type",
-                                 "Type of device for what the input puts on "
-                                 "none; else TensorFlow's choice"};
+                                 "The device type of nodes without a device; "
+                                 "default: TensorFlow's choice"};
   Option<unsigned> Staleness{
       *this, "staleness",
       "How many steps a worker may be ahead of the slowest; 0: any number", 0};
@@ -129,18 +129,18 @@ struct CutWorkersOptions : PassOptions {
   Option<Strings> Tasks{*this, "tasks",
                         "The workers, as /job:worker/task:0, the chief first"};
   Option<Strings> Devices{*this, "devices",
-                          "The device of each replica, on the workers in turn"};
+                          "The devices of the replicas, worker by worker"};
   Option<std::string> Word{*this, "word",
-                           "What copies are called before the "
-                           "number of the replica",
+                           "The word before the number of the replica in "
+                           "the name of a copy",
                            UsualCopyWord.str()};
   Option<Strings> Names{*this, "names",
-                        "What can be run of the step, and every worker has"};
+                        "Nodes of the step that can be run on every worker"};
   Option<Strings> Refreshes{*this, "refreshes",
-                            "What has copies take the value of their variable"};
+                            "Nodes that refresh copies of variables"};
   Option<std::string> Server{*this, "server",
-                             "The device of a server that all workers reach, "
-                             "or empty: there is none",
+                             "The device of a server that all workers reach; "
+                             "empty: there is no such server",
                              ""};
   Option<unsigned> Worker{*this, "worker", "The number of the worker", 0};
 };
@@ -194,12 +194,12 @@ struct MergeFetchesOptions : PassOptions {
   Option<Strings> Fetch{*this, "fetch", "Further tensors that are fetched"};
   Option<bool> Pick{
       *this, "pick",
-      "Whether fetches that are equal on all replicas are merged, too, for "
-      "where no copy of a replica can be fetched"};
+      "Also merge fetches that are equal on all replicas, if a run cannot "
+      "fetch the copy of one replica"};
   Option<bool> Forward{
       *this, "forward",
-      "Whether what leads to a loss is merged, too, as far as the output grows "
-      "little by it"};
+      "Also merge values from which a loss is computed, up to a limit on the "
+      "output size"};
 };
 
 struct MirrorVariablesOptions : PassOptions {
@@ -240,12 +240,12 @@ struct ReplicateOptions : PassOptions {
   Option<bool> Handles{*this, "handles",
                        "Handles of tables and iterators may be fed"};
   Option<bool> Prepared{*this, "prepared",
-                        "Split a feed behind what only prepares it, which may "
-                        "be fed in its place",
+                        "Split a feed behind the nodes that only prepare it; a "
+                        "run may feed the last of these nodes instead",
                         true};
   Option<bool> Defaults{*this, "defaults",
-                        "Split a feed that is made of another by default, and "
-                        "not the one that only makes it",
+                        "Do not split a feed that is only read to compute the "
+                        "default of a split feed",
                         true};
   Option<BatchSource> Batch{
       *this, "batch",
@@ -282,8 +282,8 @@ struct TpuReplicateOptions : PassOptions {
       *this, "include", "Names, with * and ?, of ops that no output needs"};
   Option<Strings, ','> Captures{
       *this, "captures",
-      "Tensors and ^OP made outside that the computation "
-      "reads as they are"};
+      "Tensors and ^OP from outside that each replica reads as "
+      "they are"};
   Option<Strings, ','> MirroredVariables{
       *this, "mirrored-variables",
       "Names of variables with a copy for each replica"};
@@ -292,12 +292,12 @@ struct TpuReplicateOptions : PassOptions {
       "The same, with copies that are called `<v>/<replica>`"};
   Option<Strings, ','> PackedVariables{
       *this, "packed-variables",
-      "Names of variables whose one handle stands for all"};
+      "Names of variables with one handle for all their copies"};
   Option<Strings, ','> CrossReplicaSum{
       *this, "cross-replica-sum", "Tensors that are summed over the replicas"};
   Option<Strings, ','> Combine{*this, "combine",
-                               "For each tensor of outputs, what its name is "
-                               "outside: concat(AXIS), mean, sum or first"};
+                               "For each tensor of outputs, how it combines "
+                               "replicas: concat(AXIS), mean, sum or first"};
   Option<Strings, ','> MaximumShapes{
       *this, "maximum-shapes",
       "For each input, the shape to which it is padded, such as 8x3; ? for the "

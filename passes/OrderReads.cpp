@@ -58,13 +58,11 @@ namespace {
 class OrderReads final : public PassBase<OrderReads, OrderReadsOptions> {
 public:
   static constexpr PassInfo Info = {
-      "order-reads", "Settle what is read before an update and what after it",
-      "An update of a reference variable waits for the readers of the same\n"
-      "step that nothing orders with it, where it needs all that they need, "
-      "or\n"
-      "all that waits for it needs them.\n"
-      "A use of a read after an update of the variable reads it again.\n"
-      "A warning says which reads stay in no order."};
+      "order-reads", "Order reads and updates of reference variables",
+      "Makes an update of a reference variable wait for unordered reads of\n"
+      "the same step, if each run of the update runs these reads anyway. A\n"
+      "node that runs after an update, but uses an earlier read, gets a new\n"
+      "read. A warning names reads that stay unordered."};
 
   Effect effect() const override { return Effect::Normalises; }
   PassResult run(Module &M, DiagnosticEngine &Diags) override;

@@ -66,8 +66,8 @@ private:
                  DiagnosticEngine &Diags);
 };
 
-/// Returns the parts of `AXIS/COUNT`: even sizes, the first ones larger by one
-/// if COUNT does not divide the size.
+/// Returns the parts of `AXIS/COUNT`. Their sizes are equal or, if COUNT does
+/// not divide the size of the axis, the first parts are larger by one.
 std::optional<Partition> evenParts(const Graph &G, NodeId Var, StringRef Text) {
   auto [Axis, Count] = Text.split('/');
   Partition P;

@@ -59,8 +59,8 @@ public:
   static constexpr PassInfo Info = {
       "place", "Decide devices and colocation",
       "Places inserted nodes, drops colocation that would put replicas on one\n"
-      "device, and brings a slice that is packed with itself to its "
-      "replica's."};
+      "device, and copies a shard that a Pack reads several times to the\n"
+      "device of its replica."};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 };
@@ -102,7 +102,7 @@ public:
   bool Changed = false;
 
 private:
-  /// Returns the device of \p N, or of copy 0.
+  /// Returns the device of \p N or, if \p N has copies, of copy 0.
   std::string device(NodeId N) const {
     const Node &This = G.node(N);
     return This.Count == Copies::Once || This.Flags & NF_FixedDevice
@@ -407,7 +407,7 @@ uint32_t Placement::deviceInTheEnd(NodeId N) const {
 /// Moves inserted nodes, each after its users, to the device of their users:
 /// gradients are summed, and rows concatenated, where the variable is.
 void Placement::placeWithUsers() {
-  // Other nodes wait for a check.
+  // The users of a gate or a check wait for it and read no value.
   auto IsCheck = [&](NodeId N) {
     return G.node(N).Kind == Inserted::Gate ||
            G.node(N).Kind == Inserted::Check;

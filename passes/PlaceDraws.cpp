@@ -19,8 +19,8 @@
 //
 //     d = RandomUniform*(Shape*(w))     →     d = RandomUniform(Shape*(w))
 //
-// In a loop of version 1 it stays per-replica: an unreplicated op would not be
-// in the loop's frame.
+// In a loop of version 1 such an op stays per-replica: an unreplicated op would
+// not be in the loop's frame.
 //
 // Relies on: lib/infer/types/Types.h, whose rule for random ops expects both
 // edits.

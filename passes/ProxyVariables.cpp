@@ -20,10 +20,10 @@
 // restore, an assignment by the user. The name of the op, and control edges
 // from it, then mean the op and its refresh. For a reference, `step` is an
 // Identity of the op's output. A refresh waits for the reads of the proxy that
-// precede the update in the input. So does the update for the read that the
-// replicas no longer need: a moving average, or a fetch, still has the value
-// from before the update. Lookups read rows of the proxy, on the device of the
-// replica.
+// precede the update in the input. The update waits for the original read too,
+// although replicas no longer use this read: a moving average or a fetch of it
+// still gets the value from before the update. Lookups read rows of the proxy,
+// on the device of the replica.
 //
 // An unreplicated Identity of a read, as in `read_value()`, is a read as well.
 // Reads that wait for another node, such as a read after a write, still read
@@ -64,9 +64,9 @@ class ProxyVariables final : public PassBase<ProxyVariables> {
 public:
   static constexpr PassInfo Info = {
       "proxy-variables", "A copy of a shared variable near its readers",
-      "Gives each replica a proxy of the shared variables whose synchronizer\n"
-      "says so, which it reads and which every write of the variable "
-      "refreshes."};
+      "Gives each replica a proxy of each shared variable whose synchronizer\n"
+      "asks for it. The replica reads the proxy. Every write of the variable\n"
+      "refreshes the proxy."};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 

@@ -44,9 +44,9 @@ public:
   static constexpr PassInfo Info = {
       "refine-copies", "Compute equal values where they are used",
       "Makes nodes unreplicated whose value is equal on all replicas and is\n"
-      "read only by unreplicated nodes, and makes small constants, what is "
-      "made\n"
-      "of them, and barriers per-replica that only per-replica nodes use."};
+      "read only by unreplicated nodes. Makes small constants, values that\n"
+      "depend only on them, and barriers per-replica if only per-replica\n"
+      "nodes use them."};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 
@@ -125,10 +125,10 @@ bool RefineCopies::computesOnce(NodeId N) const {
   return !Facts->Types.usesState(N);
 }
 
-/// With \p Data, returns true if only per-replica nodes read \p N. Otherwise
-/// returns true if only per-replica nodes wait for \p N and no node reads it.
-/// An initial value stays unreplicated, so that a feed of it (Variable.load)
-/// reaches every copy.
+/// If \p Data is true, returns true if only per-replica nodes read \p N.
+/// Otherwise returns true if only per-replica nodes wait for \p N and no node
+/// reads it. An initial value stays unreplicated, so that a feed of it
+/// (Variable.load) reaches every copy.
 bool RefineCopies::onlyReplicasUse(NodeId N, bool Data) const {
   bool Any = false;
   bool Other = G->anyUse(N, [&](Use U) {

@@ -15,10 +15,11 @@
 //                                   graft/local_init_op = NoOp(^local init,
 //                                       ^graft/refresh_copies)
 //
-// The collection `local_init_op` then names graft/local_init_op. That also runs
-// the op that the collection named before or, if it was empty, the ops that
-// TensorFlow would have run: the initializers of local variables and tables.
-// The op also refreshes the proxies of shared variables.
+// The collection `local_init_op` then names graft/local_init_op. This op also
+// runs the op that the collection named before or, if the collection was empty,
+// the ops that TensorFlow would have run: the initializers of local variables
+// and tables. graft/refresh_copies also refreshes the proxies of shared
+// variables.
 //
 // Copies of local variables are left alone, because local init writes them all.
 // Copies of sync-on-read variables are left alone, because the primary is only

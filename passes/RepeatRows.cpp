@@ -44,8 +44,8 @@ class RepeatRows final : public PassBase<RepeatRows> {
 public:
   static constexpr PassInfo Info = {
       "repeat-rows", "Let a step have any number of rows",
-      "Repeats the batch if the replicas do not divide its rows, and corrects\n"
-      "the sums and the concatenations of all replicas."};
+      "Repeats the batch if the number of replicas does not divide its rows,\n"
+      "and corrects the sums and the concatenations of all replicas."};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 
@@ -119,7 +119,7 @@ Endpoint RepeatRows::numbers(int64_t Value, int64_t Count) {
                   DT_INT32, encodeIntTensor(DT_INT32, Count, Values));
 }
 
-/// Returns N, the number of shards if the replicas divide the rows.
+/// Returns N, the number of shards if N divides the number of rows.
 Endpoint RepeatRows::allShards(unsigned Type) {
   return constant(Type == DT_INT32 ? "replicas" : "replicas/int64", Type,
                   encodeIntTensor(Type, {}, int64_t(Replicas)));
@@ -154,7 +154,8 @@ Endpoint RepeatRows::rowsOf(const Twine &Name, Endpoint E, int64_t Axis) {
                 Count);
 }
 
-/// Adds the nodes that compute the rest of the rows of source \p S.
+/// Adds the nodes that compute the number of rows, or of groups of rows, of
+/// source \p S modulo N.
 void RepeatRows::count(unsigned S) {
   Source &Of = Sources[S];
   if (Of.RestAt.Node != NoNode)
@@ -210,8 +211,8 @@ void RepeatRows::repeat(NodeId N, unsigned S) {
   addOperand(N, Times);
 }
 
-/// Returns the number of rows that the concatenation \p N has in the
-/// single-device step, once for each axis up to \p Axis.
+/// Returns a vector with one element for each axis up to \p Axis. Each element
+/// is the number of rows of the concatenation \p N in the single-device step.
 Endpoint RepeatRows::keptRows(NodeId N, unsigned S, int64_t Axis,
                               std::optional<int64_t> Times) {
   count(S);
@@ -313,7 +314,7 @@ void RepeatRows::share(const RepeatedRows::Need &Need) {
     G->setInput(N, static_cast<unsigned>(Need.Index), Term);
     return;
   }
-  // A merged value has a name that runs fetch.
+  // Runs fetch a merged value by its name, so the scaled value takes this name.
   std::string Name = G->name(N).str();
   bool IsNamed = G->node(N).Kind == Inserted::Merge ||
                  G->node(N).Kind == Inserted::Accumulate;
@@ -325,8 +326,8 @@ void RepeatRows::share(const RepeatedRows::Need &Need) {
   G->replaceUses(E, {Term, 0}, Term);
 }
 
-/// Makes \p N multiply by the number of a replica's shard instead of that of
-/// the replica.
+/// Makes \p N multiply by the index of a replica's shard instead of the index
+/// of the replica.
 void RepeatRows::number(NodeId N, unsigned S) {
   Endpoint Replica = G->input(N, 1);
   unsigned Type = G->outputType(Replica);
@@ -337,8 +338,9 @@ void RepeatRows::number(NodeId N, unsigned S) {
   G->setInput(N, 1, Shard);
 }
 
-/// Makes \p N wait for a check that two sources have as many shards, or that
-/// each replica has its own shard of one source.
+/// Makes \p N wait for a check that sources \p S and \p Other have equally many
+/// shards. If \p Other is AllShards, the check is that each replica has its own
+/// shard of \p S.
 void RepeatRows::check(NodeId N, unsigned S, unsigned Other) {
   bool OfAll = Other == RepeatedRows::AllShards;
   std::string Key =
@@ -355,14 +357,13 @@ void RepeatRows::check(NodeId N, unsigned S, unsigned Other) {
   Endpoint Same =
       add(Key + "/same", op::Equal, {One, Two}, OfAll ? One.Node : Two.Node,
           AttrRun().type("T", DT_INT32));
-  NodeId Gate =
-      insertAssertion(*G, Key, Same,
-                      OfAll ? "'" + NameOf(S) + "' meets rows that " +
-                                  std::to_string(Replicas) +
-                                  " replicas divide: feed a multiple of " +
-                                  std::to_string(Replicas)
-                            : "'" + NameOf(S) + "' and '" + NameOf(Other) +
-                                  "' have different numbers of rows");
+  NodeId Gate = insertAssertion(
+      *G, Key, Same,
+      OfAll ? "'" + NameOf(S) + "' is combined with a multiple of " +
+                  std::to_string(Replicas) + " rows: feed a multiple of " +
+                  std::to_string(Replicas) + " rows"
+            : "'" + NameOf(S) + "' and '" + NameOf(Other) +
+                  "' have different numbers of rows");
   Made[Key] = {Gate, 0};
   G->addControlInput(N, Gate);
 }
@@ -389,7 +390,8 @@ void RepeatRows::checkAny(NodeId N, unsigned S) {
   G->addControlInput(N, It->second.Node);
 }
 
-/// Adds checkAny() to each CollectiveGather of rows that a source counts.
+/// Calls checkAny() for each CollectiveGather whose row count follows a source.
+/// Returns true if there is one.
 bool RepeatRows::checkGathers() {
   bool Any = false;
   for (NodeId N : Facts->Order) {
@@ -449,8 +451,8 @@ PassResult RepeatRows::run(Module &M, DiagnosticEngine &Diags) {
   auto NeedsEven = [&](NodeId N, StringRef Why) {
     Diags
         .remark("even-rows", originName(*G, N),
-                formatv("fails in a step whose rows {0} replicas do not "
-                        "divide: it {1}; feed rows that they divide",
+                formatv("fails in a step whose number of rows is not a "
+                        "multiple of {0}: it {1}; feed a multiple of {0} rows",
                         Replicas, Why)
                     .str())
         .shown();
@@ -460,7 +462,8 @@ PassResult RepeatRows::run(Module &M, DiagnosticEngine &Diags) {
     NeedsEven(Obstacles.front().Node, Obstacles.front().Why);
     return checkGathers() ? PassResult::Changed : PassResult::Unchanged;
   }
-  // If a fact tells the number of rows, any other number fails anyway.
+  // If the number of rows of a source is known, a run with any other number
+  // fails anyway.
   if (auto *It = find_if(Rows.needs(),
                          [&](const RepeatedRows::Need &Need) {
                            return Need.Other == RepeatedRows::AllShards &&

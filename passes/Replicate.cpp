@@ -27,7 +27,8 @@
 // The file is long because each refusal has its own message.
 //
 // Relies on: symbolic dimensions (lib/infer/sizes/Dims.h). Variables and their
-// updates stay unreplicated; mirror-variables and share-variables decide them.
+// updates stay unreplicated. mirror-variables and share-variables decide later
+// if variables get copies.
 //
 //===----------------------------------------------------------------------===//
 
@@ -324,7 +325,8 @@ bool Replicate::laysOut(NodeId N, Endpoint E,
   return true;
 }
 
-/// Returns the only node that reads \p E if it has users itself, or NoNode.
+/// Returns the only node that reads \p E if this node has users. Otherwise
+/// returns NoNode.
 NodeId Replicate::onlyReader(Endpoint E) const {
   NodeId Found = NoNode;
   bool Other = false;
@@ -375,15 +377,17 @@ void Replicate::splitFeeds() {
     SmallVector<int64_t, 4> Row;
     Endpoint Last = lastPreparation(F, Row);
     if (F.Axis >= 0) {
-      // A Reshape to as many rows as another feed has: replicas compute it,
-      // since they know the number of rows.
+      // A Reshape to a computed number of rows, such as that of another feed,
+      // is a further feed. Replicas compute it, since they know the number of
+      // rows.
       if (NodeId N = onlyReader(Last);
           N != NoNode && !Row.empty() && laysOut(N, Last, Row))
         Laid.push_back({{N, 0}, 0, /*Named=*/true});
       split(Last.Node, Last.Port, F.Axis, F.Batch);
     } else {
       ++Statistics["feeds that are whole"];
-      // Every replica reads the fed value instead of one tensor of the step.
+      // A named feed may be a tensor that the step computes. This tensor is
+      // computed once, so that every replica reads the fed value.
       if (F.Named && !F.Sparse && !sourceShape(*G, F.At))
         G->setBoolAttr(F.At.Node, OnceAttr, true);
     }
@@ -501,7 +505,8 @@ bool Replicate::settleSizes(const VariableIndex &Vars) {
   append_range(Seeds, Shares);
   Statistics["sizes shared"] += Shares.size();
   if (HoldsRows) {
-    // Variables that hold rows are split, and their rows are known then.
+    // Splits the variables that hold rows. Their row counts are known after
+    // that, so the sizes are inferred again.
     RowVariables Rows(*G, Vars, *Dims);
     if (std::vector<NodeId> Read = Rows.split(); !Read.empty()) {
       append_range(Seeds, Read);
@@ -534,9 +539,10 @@ bool Replicate::localizeConstants(const DimAnalysis &Dims,
   return true;
 }
 
-/// Drops `_output_shapes` that contradict the split graph: TensorFlow checks
-/// them at import. With a static batch these are shapes of per-replica nodes.
-/// If each replica reads its own batch, an unreplicated node has the rows of
+/// Drops `_output_shapes` that contradict the split graph, because TensorFlow
+/// checks them at import. If the batch size is static, these are the shapes of
+/// per-replica nodes. If each replica reads its own batch, these are the shapes
+/// of all nodes that depend on a batch: an unreplicated node has the rows of
 /// all replicas, and a later pass may make any node unreplicated.
 void Replicate::dropStaleShapes() {
   for (NodeId N = 0; StaticBatch && N < G->size(); ++N)

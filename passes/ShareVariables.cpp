@@ -30,8 +30,8 @@
 //     w = VarHandleOp() _graft_synchronizer=     w = VarHandleOp()
 //         "ps,destination=/device:CPU:1"      →      @/device:CPU:1
 //
-// With `servers` the variables without a destination are placed on these
-// devices, balanced by bytes.
+// If the option `servers` is set, the variables without a destination are
+// placed on these devices, balanced by bytes.
 //
 // Colocation with a node on another device is dropped: no value depends on it,
 // and TensorFlow would refuse the graph.
@@ -66,10 +66,9 @@ class ShareVariables final
 public:
   static constexpr PassInfo Info = {
       "share-variables", "One variable for all replicas",
-      "Places the variables with policy `shared` and what uses them in place\n"
-      "on one device, those with policy `host` on the host, and gives "
-      "replicas\n"
-      "a cache of what they read from the latter."};
+      "Places a variable with policy `shared`, and the nodes that use it in\n"
+      "place, on one device. Places a variable with policy `host` on the\n"
+      "host, and gives each replica a cache of the value that it reads."};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 
@@ -200,9 +199,9 @@ void ShareVariables::giveServers() {
   }
 }
 
-/// Drops colocation between shared variables, or nodes that use them in place,
-/// and nodes on other devices. An unreplicated node with a device moves with
-/// the variable that it is colocated with.
+/// Drops the colocation of a node with a node on another device. An
+/// unreplicated node that is colocated with a shared variable instead moves to
+/// the device of the variable.
 void ShareVariables::separate() {
   for (NodeId N = 0; N < G->size(); ++N) {
     const Node &This = G->node(N);

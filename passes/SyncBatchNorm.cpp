@@ -10,8 +10,9 @@
 //     v = Squeeze*(Mean*(SquaredDifference*(x, Mean*(x, [0,1,2])), [0,1,2]))
 //
 // how=exact: users of the variance of the batch (a moving average) read v *
-// n/(n-1), with n values of a channel in the whole batch. The mean of the local
-// means is exact already. Activations keep the local statistics.
+// n/(n-1), where n is the number of values of a channel in the whole batch. The
+// mean of the local means is exact already. Activations keep the local
+// statistics.
 //
 //     y, m', v' = FusedBatchNorm*(x, s, o, [], []) training
 //   →
@@ -63,9 +64,9 @@ class SyncBatchNorm final
 public:
   static constexpr PassInfo Info = {
       "sync-batch-norm", "Take batch norm statistics of the whole batch",
-      "Computes mean and variance of what a fused batch norm normalizes in\n"
-      "plain ops, which insert-reductions reduces, and has the users of its\n"
-      "statistics, the op itself and its gradient read them."};
+      "Computes the mean and the variance of a fused batch norm by plain ops,\n"
+      "which insert-reductions can reduce. The op, its gradient and the users\n"
+      "of its statistics read these values."};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 

@@ -2,9 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Brings one computation of a plain graph, which options name, into the form of
-// TensorFlow's `tpu.replicate`. Its ops are marked with their cluster. The
-// computation reads and returns one tensor for each replica.
+// Brings one computation of a plain graph into the form of TensorFlow's
+// `tpu.replicate`. Options name the computation. Its ops are marked with the
+// name of their cluster. The computation reads and returns one tensor for each
+// replica.
 //
 //     x = Placeholder()         split = Split(split_dim, x)
 //     y = AddV2(x, c)      →    input0 = TPUReplicatedInput(split, split:1)
@@ -61,9 +62,8 @@ public:
       "placeholders and handles of variables are always captured. Lists are\n"
       "separated by commas, options by commas or spaces.\n"
       "\n"
-      "Without `inputs` and `outputs`, on a replicated program: lowers it. "
-      "Its\n"
-      "step is the computation, everything else is expanded."};
+      "Without `inputs` and `outputs`: lowers a replicated program. Its step\n"
+      "is the computation, and all other nodes are expanded."};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 

@@ -2,11 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lets workers feed different numbers of rows. No worker sees the feeds of the
-// others, so a mean over all rows is the mean of the replicas' means only if
-// these numbers are equal. A replica multiplies its term of a mean by the
-// number of its rows, and the sum is divided by the number of all rows. That
-// number is the sum of the replicas' numbers:
+// Lets workers feed different numbers of rows. The mean over all rows is the
+// mean of the replicas' means only if these numbers are equal. No worker sees
+// the feeds of the others. So a replica multiplies its term of a mean by its
+// number of rows, and the sum is divided by the number of all rows. That number
+// is the sum of the replicas' numbers:
 //
 //     s = _FromReplicas(g) sum        t = Mul*(g, rows)
 //     u = _Scale(s) power=-1      →   s = _FromReplicas(t) sum
@@ -69,7 +69,7 @@ private:
   struct Rows {
     NodeId Node;
     int64_t Axis;
-    SizeOrigins::Origin Origin; ///< That of the number of rows.
+    SizeOrigins::Origin Origin; ///< The origin of the number of rows.
     std::string Feed;
   };
   Endpoint rowsOf(const Twine &Name, Endpoint Local, int64_t Along);
@@ -79,16 +79,16 @@ private:
   NodeId check(const Rows &Of);
   void letWait(NodeId N, NodeId Gate);
 
-  /// The rows of the replicas, for some of the means.
+  /// The numbers of rows by which some of the means are weighed.
   struct Weights {
-    Endpoint Rows, All;   ///< Their number on a replica, and on all.
+    Endpoint Rows, All;   ///< The number of a replica, and of all.
     NodeId Gate = NoNode; ///< Waits for a check that each replica has rows.
     std::map<std::pair<unsigned, int64_t>, Endpoint> Powers; ///< See power().
   };
   /// A combination of replicas whose results are scaled.
   struct Mean {
     SmallVector<NodeId, 2> Scales;
-    int64_t Power = 0; ///< That of all scales.
+    int64_t Power = 0; ///< The power of all scales.
   };
   using Sources = SmallVector<const RowsRead::Source *, 4>;
   NodeId combinationOf(NodeId Scale) const;
@@ -124,9 +124,10 @@ Endpoint WeighRows::constant(const Twine &Name, NodeId After, unsigned Type,
              AttrRun().type("dtype", Type).raw("value", Value));
 }
 
-/// Returns the splits of an unknown number of rows. A run that feeds a
-/// placeholder with a default in the place of rows needs no other feed, so the
-/// rows of the nodes behind it are counted there.
+/// Returns the nodes that split an unknown number of rows, and per-replica
+/// placeholders with defaults in the place of such rows. A run that feeds such
+/// a placeholder needs no other feed, so the rows of the placeholder are
+/// counted too.
 std::vector<WeighRows::Rows>
 WeighRows::findRows(const ProgramFacts &Facts) const {
   std::vector<Rows> Result;
@@ -151,7 +152,8 @@ WeighRows::findRows(const ProgramFacts &Facts) const {
   return Result;
 }
 
-/// Adds the number of rows of \p Local, of each replica, along \p Axis.
+/// Adds the nodes that read the size of \p Local along axis \p Along on each
+/// replica.
 Endpoint WeighRows::rowsOf(const Twine &Name, Endpoint Local, int64_t Along) {
   constexpr unsigned Type = DT_INT64;
   auto Number = [&](const Twine &Suffix, int64_t Value) {
@@ -219,8 +221,8 @@ bool WeighRows::isMean(const ProgramFacts &Facts, NodeId N) const {
   return Type.L == Layout::Partial && Type.K != 0;
 }
 
-/// Returns true if \p N multiplies a number of one replica, such as its number
-/// of rows.
+/// Returns true if \p N scales a value that is no sum over replicas, such as
+/// the number of rows of one replica.
 bool WeighRows::isScaledNumber(NodeId N) const {
   return G->isOp(N, ScaleOp) &&
          any_of(statedPowers(*G, N),
@@ -229,8 +231,9 @@ bool WeighRows::isScaledNumber(NodeId N) const {
            G->stringAttr(G->input(N, 0).Node, CombineAttr) == combine::Sum);
 }
 
-/// Makes the mean \p N wait for \p Gate. If only scales read the sum, they
-/// wait: the numbers of rows then come in the message of the terms.
+/// Makes the mean \p N wait for \p Gate. If only scales read the sum, the
+/// scales wait instead, so that the numbers of rows come in the message of the
+/// terms.
 void WeighRows::letWait(NodeId N, NodeId Gate) {
   SmallVector<NodeId, 4> Scales;
   bool Others = false;
@@ -278,7 +281,7 @@ bool WeighRows::findScales(NodeId N, Mean &Of) const {
   });
 }
 
-/// Returns the name of the feed whose rows \p Source, of a replica, has.
+/// Returns the name of the feed from which \p Source has its rows.
 std::string WeighRows::feedOf(NodeId Source) const {
   bool IsSplit = G->isOp(Source, ToReplicasOp);
   return originName(*G, IsSplit ? G->input(Source, 0).Node : Source).str();
@@ -293,9 +296,9 @@ Endpoint WeighRows::countOf(const RowsRead::Source &Of) {
   return It->second;
 }
 
-/// Returns the numbers of rows of \p Of for the combination \p Merge. The
-/// numbers of a fetched value come in the message of its terms, and all others
-/// have one message.
+/// Returns the weights of the combination \p Merge, from the rows of \p Of. The
+/// numbers of rows of a fetched value come in the message of its terms. All
+/// other combinations share one message.
 WeighRows::Weights &WeighRows::weightsOf(const RowsRead::Source &Of,
                                          NodeId Merge) {
   NodeId Own = G->node(Merge).Kind == Inserted::Merge ? Merge : NoNode;
@@ -325,7 +328,8 @@ WeighRows::Weights &WeighRows::weightsOf(const RowsRead::Source &Of,
   return W;
 }
 
-/// Returns the \p Power-th power of the rows of a replica, or of all replicas.
+/// Returns the \p Power-th power of the number of rows of a replica, or of all
+/// replicas.
 Endpoint WeighRows::power(Weights &W, unsigned Type, int64_t Power,
                           bool OfAll) {
   auto [It, New] = W.Powers.try_emplace({Type, OfAll ? -Power : Power});
@@ -347,8 +351,8 @@ Endpoint WeighRows::power(Weights &W, unsigned Type, int64_t Power,
                           AttrRun().type("T", Type), Inserted::Check, Count);
 }
 
-/// Makes \p Merge combine terms times the \p Power-th power of the rows of
-/// each replica. Returns the product.
+/// Makes \p Merge combine its terms, each times the \p Power-th power of the
+/// replica's number of rows. Returns the product.
 NodeId WeighRows::multiply(NodeId Merge, Weights &W, int64_t Power) {
   Endpoint Term = G->input(Merge, 0);
   unsigned Type = G->outputType(Term);
@@ -362,7 +366,7 @@ NodeId WeighRows::multiply(NodeId Merge, Weights &W, int64_t Power) {
 }
 
 /// Makes \p Term wait for checks that the sources \p Of have equally many rows
-/// on each replica, unless they have by definition.
+/// on each replica. Row counts of one origin are equal without a check.
 void WeighRows::waitForEqual(NodeId Term, const Sources &Of) {
   for (const RowsRead::Source *Other : ArrayRef(Of).drop_front()) {
     if (Other->Origin == Of[0]->Origin)
@@ -441,7 +445,7 @@ PassResult WeighRows::run(Module &M, DiagnosticEngine & /*Diags*/) {
   const ProgramFacts &Facts = programFacts(M);
   std::vector<Rows> Counted = findRows(Facts);
   RowsRead Read(*G, Facts);
-  // Each combination, and if it is weighed.
+  // For each combination: true if it is weighed.
   DenseMap<NodeId, bool> Weighed;
   auto IsWeighed = [&](NodeId Merge) {
     auto [It, New] = Weighed.try_emplace(Merge, false);
@@ -460,7 +464,7 @@ PassResult WeighRows::run(Module &M, DiagnosticEngine & /*Diags*/) {
   DenseSet<NodeId> Nodes;
   for (const Rows &Of : Counted)
     Nodes.insert(Of.Node);
-  // Feeds of one number of rows need one check.
+  // Feeds whose numbers of rows have one origin need only one check.
   std::vector<std::map<SizeOrigins::Origin, unsigned>> Waits(Means.size());
   for (auto [I, Of] : enumerate(Counted)) {
     std::vector<bool> Seen(G->size());

@@ -61,7 +61,7 @@ struct StrategyOptions {
   /// The option `forward` of `merge-fetches`; false with --fetch=none.
   bool MergesForward = true;
   bool Accumulates = false; ///< Gradients of shared variables are accumulated.
-  bool EvenBatches = false; ///< The replicas divide the rows of every step.
+  bool EvenBatches = false; ///< N divides the rows of every step.
   bool CheckCopies = false; ///< A step with stale copies fails.
 
   /// Returns the devices of the replicas.

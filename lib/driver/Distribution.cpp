@@ -79,7 +79,7 @@ DeviceTypeText DeviceType;
 // A hidden flag that always reports an error. For `--device=GPU` LLVM would
 // suggest the similar --devices, but the user means --device-type.
 Text Device("device", cl::Hidden, cl::value_desc("type"), cl::cat(Distribution),
-            cl::desc("Is refused: --device-type or --devices"));
+            cl::desc("Always an error: give --device-type or --devices"));
 TextList
     Devices("devices", cl::CommaSeparated, cl::value_desc("D,..."),
             cl::cat(Distribution),
@@ -115,8 +115,8 @@ Choice Mode(
     cl::value_desc("mode"), cl::cat(Distribution),
     cl::desc(
         "With --cluster. in-graph (default): one graph for all workers. "
-        "between-graph: one for each, with -o that has %d for the worker, or "
-        "with --worker=I"));
+        "between-graph: one graph for each worker; write %d for the worker "
+        "into the name of -o, or give --worker=I"));
 Flag Async(
     "async", cl::cat(Distribution),
     cl::desc("With --mode=between-graph --strategy=ps: each worker updates the "
@@ -134,8 +134,8 @@ OptionFlag Batch(&ReplicateOptions::Batch, cl::value_desc("whose"));
 TextList Fetch(
     "fetch", cl::value_desc("NAME"), cl::cat(Distribution),
     cl::desc(
-        "A tensor or operation that runs fetch, or all that match with * and "
-        "?. none: only named ones and those that no op reads"));
+        "A tensor or operation that a run fetches, or all that match with * "
+        "and ?. none: only those that are named or that no op reads"));
 Choice Reduction(
     "reduction", {"auto", "add", "collective", "accumulator"}, cl::init("auto"),
     cl::value_desc("how"), cl::cat(Distribution),
@@ -162,8 +162,8 @@ OptionFlag Grad(&InsertReductionsOptions::Grad,
 OptionFlag Variable(&MirrorVariablesOptions::Rules, "variable",
                     cl::value_desc("GLOB=policy[,how]"));
 Flag EvenBatches("even-batches", cl::cat(Distribution),
-                 cl::desc("Fail a step if the replicas do not divide its rows, "
-                          "instead of repeating rows"));
+                 cl::desc("Fail a step if the number of replicas does not "
+                          "divide its rows, instead of repeating rows"));
 Flag CheckCopies("check-copies", cl::cat(Distribution),
                  cl::desc("Fail the step if the copies of a variable differ"));
 OptionFlag NoGradientSlots(&InsertReductionsOptions::NoGradientSlots,
@@ -444,7 +444,8 @@ Error chooseWorkers(StrategyOptions &S, std::vector<std::string> &Tasks) {
   return Error::success();
 }
 
-/// Places one replica on each worker of ipu-multi-worker, which is a task.
+/// Places one replica on each worker of ipu-multi-worker. Each worker is a
+/// task.
 Error checkWorkers(StrategyOptions &S, const OtherOptions &Other) {
   // The replicated program is gone, and a file has only a part of the step.
   std::string Flag =
@@ -682,7 +683,7 @@ Expected<Pipeline> ChosenPasses::pipeline(const InputDevices &Input,
 }
 
 void chooseTrial() {
-  // The options on the command line cannot have been given.
+  // These options were not given, because a trial runs only without them.
   Replicas.addOccurrence(0, "replicas", "2");
   DeviceType.addOccurrence(0, "device-type", "CPU");
 }

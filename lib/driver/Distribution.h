@@ -57,7 +57,8 @@ struct ChosenPasses {
   bool dependOnInput() const {
     return Strategy && Strategy->InputChoosesDevices;
   }
-  /// Returns an error if a device of the input needs --device-map to map it.
+  /// Returns the passes for \p Input, or an error if a device of \p Input needs
+  /// a rule of --device-map.
   llvm::Expected<Pipeline> pipeline(const InputDevices &Input,
                                     bool Once = false) const;
 };

@@ -29,7 +29,8 @@ using namespace llvm;
 namespace graft {
 
 bool rewritesFunctions(const ToolOptions &O, const Module &M) {
-  // TensorFlow 2 runs the graph of a SavedModel with several MetaGraphDefs.
+  // If a SavedModel has several MetaGraphDefs, TensorFlow 2 runs its graph and
+  // not its functions.
   return O.Passes.Strategy && !O.SignaturesOnly &&
          M.Kind == InputKind::SavedModel && M.MetaGraphTags.size() == 1 &&
          hasSavedFunctions(*M.metaGraph());
@@ -68,7 +69,7 @@ private:
   FunctionLibrary Library;
   StrategyOptions Strategy;
   std::vector<SavedFunction> Chosen;
-  std::vector<bool> HasFeed; ///< Set by --feed rule if a function has it.
+  std::vector<bool> HasFeed; ///< By --feed rule: a function has its feed.
   std::map<std::string, tensorflow::FunctionDef> Bodies;
   std::vector<std::string> Spread, Left;
   uint64_t Bytes = 0; ///< The size of all bodies.

@@ -21,8 +21,8 @@ bool rewritesFunctions(const ToolOptions &O, const Module &M);
 
 /// Rewrites each function as a graph of its own and puts the bodies into the
 /// library of \p M. Prints the messages about each function and collects them
-/// in \p All. With an output format for people, stores the text in \p Shown and
-/// does not change the bodies. Stores the counts in \p Made and shows the
+/// in \p All. If the output format is for people, stores the text in \p Shown
+/// and does not change the bodies. Stores the counts in \p Made and shows the
 /// progress on \p Line. Returns false after an error.
 bool runFunctions(Module &M, const ToolOptions &O, llvm::StringRef File,
                   Progress &Line, std::string &Shown, Summary &Made,

@@ -34,7 +34,7 @@ constexpr StringLiteral TrialFlag = "--replicas=2";
 struct Verdict {
   bool Distributed = false;
   bool Proved = false;
-  std::optional<int64_t> Percent; ///< The share of the work of a step.
+  std::optional<int64_t> Percent; ///< The distributed share of a step's work.
   std::vector<std::string> Causes;
   std::vector<std::string> Functions; ///< `train: 97 %`.
 };

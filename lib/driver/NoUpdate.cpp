@@ -18,7 +18,7 @@ using namespace llvm;
 
 namespace graft {
 
-enum : uint8_t { Other, Feeds, Holds, Assigns, Updates };
+enum : uint8_t { Other, Feeds, Holds, Restores, Assigns, Updates };
 
 static uint8_t roleOf(StringRef Name, const OpDef *Op) {
   UpdateKind Kind = Op ? Op->update().Kind : UpdateKind::None;
@@ -26,6 +26,8 @@ static uint8_t roleOf(StringRef Name, const OpDef *Op) {
     return Kind == UpdateKind::Assign ? Assigns : Updates;
   if (isVariableOp(Name))
     return Holds;
+  if (Name == op::RestoreV2 || Name == op::Restore || Name == op::RestoreSlice)
+    return Restores;
   return Name.starts_with(op::Placeholder) || isBatchRead(Name) ||
                  Name == op::IteratorGetNextAsOptional ||
                  (Op && Op->readsVariable())
@@ -56,7 +58,7 @@ static bool updatesVariables(const Graph &G) {
   if (!Any)
     walkUsers(G, std::move(From), Along::Data, Seen, [&](NodeId N) {
       Any |= Roles[G.node(N)] == Assigns;
-      return true;
+      return Roles[G.node(N)] != Restores;
     });
   return Any;
 }

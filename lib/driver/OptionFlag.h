@@ -20,8 +20,8 @@ using FlagFor = std::conditional_t<
                        llvm::cl::list<std::string>,
                        llvm::cl::opt<std::string>>>;
 
-/// A flag that sets an option of a pass. The option defines its help, default
-/// and values, and its name unless \p Mods has another name.
+/// A flag that sets an option of a pass. The option defines the help, default
+/// and values of the flag, and the name unless \p Mods has another name.
 template <typename Options, typename T> class OptionFlag : public FlagFor<T> {
 public:
   template <typename... Modifiers>

@@ -103,7 +103,7 @@ Flag InPlace("in-place", cl::cat(Files),
              cl::desc("Allow graft to replace the input by the output"));
 Flag IfChanged(
     "write-if-changed", cl::cat(Files),
-    cl::desc("Leave an output alone that has the same bytes already"));
+    cl::desc("Do not write an output that already has the same bytes"));
 
 Text ShardSize("shard-size", cl::value_desc("size"), cl::cat(Files),
                cl::desc("Write files of at most this size, with a suffix K, M "
@@ -291,8 +291,9 @@ std::array<const cl::OptionCategory *, 5> categories() {
   return {&Files, &distributionCategory(), &Checking, &Pipelines, &Debugging};
 }
 
-/// Returns the first option of the command line that is neither one of the
-/// reader nor --json, or null. Without such an option, the task is a verdict.
+/// Returns the first given option other than --json, --progress and the options
+/// of the reader, or null. If there is none, the task is a verdict on the
+/// input.
 const cl::Option *otherTask() {
   const cl::Option *OfReader[] = {
       std::addressof<cl::Option>(InspectJson), std::addressof<cl::Option>(Kind),
@@ -371,13 +372,13 @@ constexpr StringRef Common[] = {
 
 void printOptionsJson(raw_ostream &OS) {
   static constexpr std::pair<StringRef, StringRef> Exits[] = {
-      {"0", "the output is written, and TensorFlow runs it; what differs from "
-            "the step of the input was said"},
+      {"0", "the output is written, and TensorFlow runs it; messages say how "
+            "it differs from the step of the input"},
       {"1", "an input, an output or a file that an option names is at fault, "
-            "or the proof fails; an output that was there is as it was"},
+            "or the proof fails; an existing output is unchanged"},
       {"2", "the command line is at fault; nothing was read or written"},
-      {"70", "a fault of graft, which one line on stderr tells; an output that "
-             "was there is as it was"}};
+      {"70", "a fault of graft, which one line on stderr describes; an "
+             "existing output is unchanged"}};
   auto Ours = categories();
   printOptionsJson(OS, {Overview, Inputs, Ours, Exits});
 }

@@ -33,7 +33,7 @@ llvm::Expected<std::string> printPlan(PlanFormat Format,
 /// The predicted cost of a step with each strategy.
 struct StepPlan {
   ResourceSpec Machines;
-  std::string Chosen;        ///< The chosen strategy, maybe none of the rows.
+  std::string Chosen;        ///< The chosen strategy. It may have no row.
   std::vector<PlanRow> Rows; ///< The fastest first.
 };
 

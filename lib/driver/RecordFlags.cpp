@@ -76,7 +76,8 @@ Error checkStrategyName(const std::string &Strategy) {
   // No name of a strategy has these characters: a file was meant.
   if (StringRef(Strategy).find_first_of("/.") != StringRef::npos)
     return usageError("--strategy: there is no file '" + Strategy + "'");
-  // The names of other programs, without a suffix "Strategy".
+  // Names of strategies in other programs, compared without the suffix
+  // "Strategy".
   std::string Lower = StringRef(Strategy).lower();
   StringRef Other(Lower);
   Other.consume_back("strategy");

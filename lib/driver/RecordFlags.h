@@ -17,8 +17,8 @@
 
 namespace graft {
 
-/// Checks these flags and puts them into \p S, with the contents of \p Strategy
-/// if that is a file.
+/// Checks these flags and puts them into \p S. If \p Strategy is a file, puts
+/// its contents into \p S, too.
 llvm::Error checkRecordFlags(StrategyOptions &S, const std::string &Strategy);
 
 /// Returns the first of these flags that is given, or "".

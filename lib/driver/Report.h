@@ -32,7 +32,7 @@ int fail(llvm::Error E);
 
 /// Returns the diagnostics of \p Diags. Warnings and errors with the same
 /// reason are merged into the first one. The notes name up to three of the
-/// merged diagnostics, or all with \p ShowAll.
+/// merged diagnostics, or all if \p ShowAll is true.
 std::vector<Diagnostic> groupAlike(const DiagnosticEngine &Diags, bool ShowAll);
 
 /// Prints the table at the end of --remarks: the variables, the reductions and
@@ -41,7 +41,7 @@ void printRemarkTable(llvm::raw_ostream &OS, const DiagnosticEngine &Diags);
 
 /// The counts of a run.
 struct Summary {
-  unsigned Functions = 0; ///< Distributed functions; 0: the graph was.
+  unsigned Functions = 0; ///< Distributed functions, or 0 for the graph.
   uint64_t Variables = 0;
   unsigned Replicas = 0; ///< 0: nothing was distributed.
   uint64_t SplitFeeds = 0;

@@ -95,8 +95,8 @@ private:
   Counts Program;
   MapVector<StringRef, Counts> Scopes;
   std::vector<int> ScopeOf; ///< By node: the innermost scope, or NoScope.
-  /// By node: true if the node depends on a sharded tensor, or if a node that
-  /// does depends on it. This excludes initialization and saving.
+  /// By node: true if the node, or a node that needs it, depends on a sharded
+  /// tensor. This excludes initialization and saving.
   std::vector<bool> InStep;
 };
 

@@ -468,7 +468,8 @@ void Run::write(std::string *Text) {
   Diags.append(LateDiags);
   if (LateDiags.hasErrors())
     return consumeError(Written.takeError());
-  // Reading mapped bytes that are gone fails with the error "bad address".
+  // If mapped bytes of an input are gone, the write fails with "bad address".
+  // So an error of the inputs is reported instead.
   if (Error E = !Written || !Checked ? CheckInputs() : Error::success()) {
     consumeError(Written.takeError());
     return report(std::move(E), Diags);
@@ -582,7 +583,7 @@ void Run::process(std::string *Text) {
     Manager.report(O.Show);
 }
 
-/// Returns the diagnostic that makes the step computed once instead of
+/// Returns the diagnostic because of which the step is computed once and not
 /// distributed. Returns null if the step must not be computed once, for example
 /// because the user must correct an option.
 const Diagnostic *Run::whyOnce() const {

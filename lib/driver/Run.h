@@ -84,7 +84,7 @@ private:
   std::chrono::steady_clock::time_point Started =
       std::chrono::steady_clock::now();
   Summary OfFunctions;
-  std::string Bytes;  ///< The input, to read it again, if it is no file.
+  std::string Bytes;  ///< An input that is no file, to read it again.
   std::string Source; ///< The text with its comments.
   DiagnosticEngine Diags;
   std::string Explained; ///< The text for --explain.

@@ -26,8 +26,8 @@ void sayAsync(const StrategyOptions &S, DiagnosticEngine &Diags);
 
 /// Cuts the lowered graph of \p M, which is for all workers, into a graph for
 /// each worker. Writes all graphs that \p S selects, or none of them after an
-/// error. With \p Verify, all graphs together must compute the step of the
-/// input.
+/// error. If \p Verify is true, all graphs together must compute the step of
+/// the input.
 llvm::Error writeWorkerFiles(const Module &M, const StrategyOptions &S,
                              llvm::StringRef Output,
                              const WriteOptions &Options,

@@ -10,7 +10,7 @@
 // A tensor from outside becomes a placeholder of the same name and type, and of
 // the same shape if `_output_shapes` has it. The source of an input is kept if
 // the input cannot be fed (a handle of a resource, a variant, a reference), or
-// if the source has no inputs, as constants and feeds. Loops are kept whole.
+// if the source has no inputs, like a constant or a feed. Loops are kept whole.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,8 +33,8 @@ NodeSet nodesBehind(const Graph &G, llvm::ArrayRef<NodeId> Ends);
 NodeSet nodesAround(const Graph &G, llvm::ArrayRef<NodeId> Middle,
                     unsigned Hops);
 
-/// Adds to \p Kept the nodes whose outputs cannot be fed to a node in it, and
-/// the rest of each loop.
+/// Adds to \p Kept the nodes whose outputs cannot be fed to a node in \p Kept,
+/// and the rest of each loop.
 void completeSelection(const Graph &G, NodeSet &Kept);
 
 /// Reduces \p M to \p Kept, completed, and to the functions that these nodes

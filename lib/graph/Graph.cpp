@@ -277,7 +277,8 @@ std::vector<NodeId> Graph::order() const {
       NodeId N = Stack.pop_back_val();
       if (N != size() && isLive(N))
         Result.push_back(N);
-      // The next sibling waits below this node's own followers.
+      // The next sibling comes after all followers of this node, so it is
+      // pushed first.
       if (N != size() && N >= InputCount && N != Root &&
           NextNew[N - InputCount] != NoNode)
         Stack.push_back(NextNew[N - InputCount]);

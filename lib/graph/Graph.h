@@ -307,8 +307,8 @@ public:
   /// for an unknown op.
   std::optional<unsigned> numOutputs(NodeId N) const;
   /// Returns the DataType of output \p Port, or DT_INVALID if it is not known.
-  /// For a reference returns the type of the variable. For an op of the user
-  /// returns the type that a reader expects.
+  /// For a reference returns the type of the variable. For an op of the user's
+  /// own (OfUser) returns the type that a reader expects.
   unsigned outputType(NodeId N, uint32_t Port) const;
   unsigned outputType(Endpoint E) const { return outputType(E.Node, E.Port); }
   /// The types of all outputs by the op's definition; none without one.

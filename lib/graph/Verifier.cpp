@@ -257,9 +257,9 @@ uint64_t countRead(const Graph &G, NodeId N) {
   return Count;
 }
 
-/// Returns the number of outputs of \p N, whose op does not fix this number.
-/// The number is that of an attribute or, without one, follows from the largest
-/// port that is read. Reports a number that TensorFlow refuses.
+/// Returns the number of outputs of \p N, or 0 if the op fixes this number.
+/// Attributes give the number. If one is missing, the number also follows from
+/// the largest port that is read. Reports a number that TensorFlow refuses.
 uint64_t countNumbered(const Graph &G, NodeId N, ErrorCap &Errors) {
   const OpFacts &Facts = G.opFacts(G.node(N).Op);
   if (Facts.Outputs != OpFacts::Open)
@@ -335,7 +335,8 @@ namespace {
 // Ranks
 //===----------------------------------------------------------------------===//
 
-/// The least bytes of a shape of too many dimensions: tag and length of each.
+/// The least number of bytes of a shape with too many dimensions, each of which
+/// has a tag and a length.
 constexpr size_t MinLarge = 2 * (MaxRank + 1);
 
 size_t rankOf(StringRef Shape) {

@@ -17,9 +17,9 @@ namespace graft {
 
 /// Checks names, ports, numbers of inputs and outputs, ranks, cycles, `_class`
 /// and devices, and in an output of graft, collectives and initializers.
-/// Reports to \p Diags and returns true if there was no error. With \p Internal
-/// names may start with `_`, as in graphs that a runtime dumped. TensorFlow
-/// cannot import such names.
+/// Reports to \p Diags and returns true if there was no error. If \p Internal
+/// is true, names may start with `_`, as in graphs that a runtime dumped.
+/// TensorFlow cannot import such names.
 bool verifyGraph(const Graph &G, DiagnosticEngine &Diags,
                  bool Internal = false);
 
@@ -44,9 +44,9 @@ bool verifyDefinitions(const Graph &G, DiagnosticEngine &Diags);
 std::string attrFault(const AttrDef &Def, llvm::StringRef Value);
 
 /// Checks the types of edges and the presence of attributes by the op table.
-/// Not part of verifyGraph. For an input, call verifyDefinitions. Call this for
-/// a written graph, and for inlined functions, whose bodies TensorFlow checks
-/// only when they are called.
+/// Not part of verifyGraph. For an input graph, call verifyDefinitions instead.
+/// Call this for a written graph, and for inlined functions, whose bodies
+/// TensorFlow checks only when they are called.
 bool verifyTypes(const Graph &G, DiagnosticEngine &Diags);
 
 /// Checks that every copy `<variable>/replica_<i>` of a lowered graph is

@@ -9,7 +9,7 @@
 //   red_r = CollectiveReduce(g_r)    gate = NoOp(^red_0, ..., ^red_N-1)
 //   use_r = Identity(red_r, ^gate)   all else reads use_r, never red_r
 //
-// If only the first rows of a gather count, use_r is a StridedSlice.
+// If only the first rows of a gather are used, use_r is a StridedSlice.
 //
 // Only collectives of graft are checked, because a graph written by hand may
 // have only the members of one task.

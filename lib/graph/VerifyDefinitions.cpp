@@ -547,7 +547,7 @@ private:
     }
   }
 
-  /// Checks that all readers of \p From, an output of an op of the user, expect
+  /// Checks that all readers of \p From, an output of a user's own op, expect
   /// the same type. The type itself is not known.
   void ofUser(NodeId N, size_t Index, Endpoint From, unsigned Expected) {
     if (!G.opFacts(G.node(From.Node).Op).OfUser)
@@ -574,7 +574,7 @@ private:
   std::vector<Signature> All;
   SmallString<0> Pool;
   DenseMap<std::pair<uint32_t, uint64_t>, uint32_t> ByKey;
-  /// For each output of an op of the user: a reader and the type it expects.
+  /// For each output of a user's own op: a reader and the type that it expects.
   DenseMap<std::pair<NodeId, uint32_t>, std::pair<NodeId, unsigned>> Readers;
   /// Keys that the definition does not have: the first few, and all others.
   static constexpr size_t MaxFew = 8;

@@ -33,7 +33,8 @@ namespace {
 constexpr int64_t MaxElements = 8;
 /// Strings that are longer are shown in part.
 constexpr size_t MaxString = 80;
-/// Brackets of a tensor, and of the attributes of functions.
+/// The maximum depth of the brackets of a tensor, and of functions in
+/// attributes of functions.
 constexpr unsigned MaxDepth = 64;
 
 //===----------------------------------------------------------------------===//
@@ -244,7 +245,7 @@ std::string nameOf(const tensorflow::NameAttrList &F) {
   return F.name() + (F.attr_size() == 0 ? "" : "{...}");
 }
 
-/// Returns a tensor with its type, which also lists have.
+/// Returns a tensor with its type. An element of a list has this form, too.
 std::string typedTensorText(const TensorProto &T) {
   std::string Type = "<" + typeText(T.dtype()) + shapeText(T.tensor_shape());
   if (!T.tensor_content().empty())
@@ -255,7 +256,7 @@ std::string typedTensorText(const TensorProto &T) {
   return Values.empty() ? Type + ">" : Type + "=" + join(Values, ",") + ">";
 }
 
-/// Returns the forms of a tensor that may be read as exactly \p T.
+/// Returns the texts that may be read as exactly the tensor \p T.
 std::vector<std::string> tensorForms(const TensorProto &T) {
   std::vector<std::string> Forms;
   if (int64_t Count = nestedCount(T.tensor_shape(), MaxElements * MaxElements);

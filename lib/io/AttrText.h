@@ -6,8 +6,8 @@
 //
 //     T=float  axis=-1  shape=[?,4]  _class=["loc:@w"]  value=[[1,2],[3,4]]
 //
-// The text has no kind: the definition of the op tells it, or else the form of
-// the value.
+// The text does not say the kind of the value. The definition of the op says
+// it, or else the form of the value shows it.
 //
 //===----------------------------------------------------------------------===//
 

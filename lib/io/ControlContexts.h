@@ -41,7 +41,7 @@ void editCollection(Module &M, llvm::StringRef Key, How &Edit) {
   M.setCollection(Key, Collection);
 }
 
-/// Edits the contexts of version 1 conditionals and loops with How::lower().
+/// Calls How::lower() to edit each context of version 1 conditionals and loops.
 template <typename How, typename... Args>
 void editContexts(Module &M, Args... More) {
   const tensorflow::MetaGraphDef *Meta = M.metaGraph();

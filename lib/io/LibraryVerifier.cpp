@@ -217,7 +217,8 @@ private:
       Bound[&Def].insert(Key);
   }
 
-  /// Checks that a node whose op is a function has its arguments.
+  /// Checks that \p N, whose op is the function \p Def, has an input for each
+  /// argument of \p Def.
   void call(NodeId N, const FunctionDef &Def) {
     const tensorflow::OpDef &Sig = Def.signature();
     for (const auto &A : Sig.input_arg())

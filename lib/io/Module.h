@@ -147,7 +147,8 @@ public:
   /// revision for which they were inferred (lib/infer/facts/ProgramFacts.h).
   std::shared_ptr<void> Facts;
   uint64_t FactsRevision = 0;
-  /// Set if Facts lack the nodes that passes inserted since (adoptFacts).
+  /// Set if Facts lack nodes that passes inserted after the inference
+  /// (adoptFacts).
   bool FactsGrew = false;
 
   /// Further files of passes, by path, which are written with the output.

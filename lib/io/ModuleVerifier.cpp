@@ -204,8 +204,8 @@ private:
   tensorflow::VariableDef Variable; ///< Reused for each of many entries.
 };
 
-/// Returns true if \p Name is copy 0 of a local node. \p Word is as in
-/// resolves().
+/// Returns true if \p Name names copy 0 of a node without a global value.
+/// \p Word is as in resolves().
 bool isLocalCopy(const Graph &G, StringRef Name, StringRef Word) {
   std::string Infix = (Word + "0/").str(),
               Scope = (copyScope(Word) + "/").str();
@@ -386,7 +386,7 @@ private:
           named(Where, "a variable_name", V.variable_name());
           named(Where, "an initializer_name", V.initializer_name());
           namedIfAny(Where, V.initial_value_name());
-          // Slices of one variable have a name together.
+          // Slices of one variable are saved together, under one name.
           if (IsSaved && !V.has_save_slice_info_def() &&
               !Saved.insert(V.variable_name()).second)
             Errors.error("",

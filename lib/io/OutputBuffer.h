@@ -31,7 +31,8 @@ public:
         At(Buffer.get()) {}
 
   /// Returns contiguous space for \p Size bytes, at most Capacity. May flush
-  /// earlier bytes. They stay in place until the caller writes to the space.
+  /// earlier bytes, which stay in the buffer until the caller writes to the
+  /// space.
   char *room(size_t Size) {
     if (static_cast<size_t>(End - At) < Size)
       flush();

@@ -90,7 +90,7 @@ private:
   Output Out;
   std::vector<Process> Processes;
   pid_t Self = ::getpid();
-  /// Children from before this program was executed in the process.
+  /// The children that the process had before it executed this program.
   std::set<pid_t> Foreign = children();
   sigset_t OldMask;
   sighandler_t OldPipe;
@@ -98,7 +98,7 @@ private:
   Phase Now = Phase::Running;
   int Status = 0;
   bool Interrupted = false;
-  /// Processes outside of the groups that SIGTERM was sent to.
+  /// Strays that were sent SIGTERM: processes outside of all groups.
   std::set<pid_t> Told;
   Clock::time_point Began = Clock::now(), EndingSince, KillAt, GiveUpAt;
 };
@@ -231,7 +231,7 @@ void Launcher::ended(Process &P, int How) {
   }
   Out.say("warning: " + What + "; restarting it (" + Twine(++P.Restarted) +
           " of " + Twine(P.Restarts) + ")");
-  // A process that is left in its group may hold its port.
+  // Another process that is left in the group may hold the port of the task.
   ::kill(-P.Group, SIGKILL);
   start(P);
 }

@@ -12,9 +12,9 @@
 namespace graft {
 
 /// Runs the command for each task of \p Cluster until all training tasks have
-/// ended, one task has failed, time is up or a signal arrives. Then ends all
-/// processes, by SIGTERM and after the grace by SIGKILL. Returns the exit
-/// status.
+/// ended, one task has failed, time is up or a signal arrives. Then sends
+/// SIGTERM to all processes and, after the grace period, SIGKILL. Returns the
+/// exit status.
 int launch(const LaunchOptions &O, const ClusterSpec &Cluster);
 
 } // namespace graft

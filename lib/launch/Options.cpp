@@ -53,11 +53,12 @@ constexpr StringLiteral Overview =
     "to try it out\n\n"
     "  graft-launch cluster.json -- python -u train.py worker-{index}.meta\n\n"
     "Each process has its TF_CONFIG; {task}, {job} and {index} in the command "
-    "are its own. A port 0 in the file\nis one that is free. When all of chief "
-    "and worker have ended the others are ended, and when one fails all are.\n";
+    "are its own. A port 0 in the file\nstands for a free port. When all tasks "
+    "of chief and worker have ended, graft-launch ends the others. When one\n"
+    "task fails, graft-launch ends all tasks.\n";
 
 constexpr std::pair<StringRef, StringRef> Exits[] = {
-    {"0", "all that train have ended with status 0"},
+    {"0", "all tasks that train have ended with status 0"},
     {"1", "the cluster file is at fault, or the first process to fail ended "
           "with status 1"},
     {"2", "the command line is at fault, or the first process to fail ended "

@@ -22,9 +22,9 @@ namespace graft {
 
 class Output {
 public:
-  /// Shows each line from the pipe \p From, which it closes, on \p To (1 or 2)
-  /// after `[Name] `, in \p Color if that is a terminal. If \p To is 0 the
-  /// lines are read and not shown.
+  /// Shows each line from the pipe \p From on \p To (1 or 2) after `[Name] `,
+  /// in \p Color if \p To is a terminal. If \p To is 0 the lines are read and
+  /// not shown. Closes the pipe at the end.
   void follow(int From, int To, llvm::StringRef Name, unsigned Color);
 
   /// Adds a message of the launcher after all earlier lines and messages.

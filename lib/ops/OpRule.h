@@ -47,7 +47,7 @@ enum : uint32_t {
   LinearInFirst = 1 << 8,   ///< Operand 0.
   LinearInSame = 1 << 9,    ///< The operand with the number of the result.
   LinearInEach = 1 << 10,   ///< Each operand.
-  LinearOfFloats = 1 << 11, ///< Operand 0, if both are floating-point numbers.
+  LinearOfFloats = 1 << 11, ///< Operand 0, if it and the result are floats.
 
   // Concatenation along the batch axis on each replica permutes the rows.
   JoinsRows = 1 << 12,     ///< The op concatenates rows.
@@ -80,7 +80,8 @@ enum : uint32_t {
   /// It works element by element on aligned operands of compatible sizes. Its
   /// output has the same number of elements.
   Elementwise = 1 << 26,
-  /// A row of its output has at least as many elements as one of its operands.
+  /// A row of its output has at least as many elements as a row of its
+  /// operands.
   KeepsRows = 1 << 27,
   /// Data-dependent sizes of its operands must be equal.
   ComparesLengths = 1 << 28,
@@ -125,7 +126,7 @@ struct IndexUse {
     Axis,     ///< Along the axis operand of GatherV2, or along the first axis.
     LastAxis, ///< Along the last axis.
     Columns,  ///< One column for each of the first axes, as in GatherNd.
-    /// Along the first axis, by row numbers of another tensor.
+    /// Along the first axis. The indices are row numbers of another tensor.
     OtherRows,
   };
   int8_t Index = -1; ///< The operand with the indices; -1: none.
@@ -155,7 +156,7 @@ struct OpRule {
   /// besides the operands, have a type. Null: the rule reads only operands.
   bool (*IsReady)(const TypeContext &) = nullptr;
   uint32_t Is = 0; ///< Traits.
-  /// Operands in which all results are linear, each by itself. If one of these
+  /// Operands such that all results are linear in each of them. If one of these
   /// operands is all zeros, the results are all zeros, too.
   uint16_t ZerosOf = 0;
 

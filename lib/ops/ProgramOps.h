@@ -32,10 +32,11 @@ inline bool isProgramOp(llvm::StringRef Op) {
 inline constexpr llvm::StringRef CombineAttr = "combine";
 /// The power of the number of replicas by which a value is multiplied.
 inline constexpr llvm::StringRef PowerAttr = "power";
-/// The same for each element of a vector of sizes.
+/// The powers for the elements of a vector of sizes.
 inline constexpr llvm::StringRef PowersAttr = "powers";
-/// On a `_Scale`: the power of n/N by which the value is also multiplied, see
-/// lib/program/forms/RowRepeat.h.
+/// On a `_Scale`: the power of n/N by which the value is also multiplied. N is
+/// the number of replicas, and n of them have different shards
+/// (lib/program/forms/RowRepeat.h).
 inline constexpr llvm::StringRef ShareAttr = "share";
 
 namespace combine {

@@ -91,7 +91,8 @@ std::string readNumber(llvm::StringRef Text, uint64_t Least, uint64_t Most,
 std::string readWord(llvm::StringRef Text, llvm::StringRef Words, uint64_t &To);
 std::string readList(llvm::StringRef Text, char Separator, Strings &To);
 
-/// The values of an enum, 0, 1, ..., as `a|b|c`: an overload for each enum.
+/// Returns the names of the values 0, 1, ... of an enum, as `a|b|c`. Each enum
+/// has an overload.
 constexpr llvm::StringLiteral wordsOf(bool) { return "false|true"; }
 
 /// An option whose value is a T: a bool, a number, an enum, a string or a list

@@ -66,9 +66,9 @@ public:
   bool empty() const { return Passes.empty(); }
 
   /// Runs the passes in order and stops at the first failure. Times and
-  /// statistics add up over several runs; report() prints them. With \p Late,
-  /// leaves the checks at the end of the pipeline to runLate(), which may run
-  /// in another thread while \p M is written.
+  /// statistics add up over several runs; report() prints them. If \p Late is
+  /// true, leaves the checks at the end of the pipeline to runLate(), which may
+  /// run in another thread while \p M is written.
   bool run(Module &M, DiagnosticEngine &Diags, const Instrumentation &Show,
            bool Late = false);
   bool runLate(Module &M, DiagnosticEngine &Diags);

@@ -613,8 +613,8 @@ void OnceFinder::settle() {
         G.setBoolAttr(N, FedAttr, true);
         if (Diags.wantsRemarks())
           Diags.remark("feed", originName(G, N),
-                       "is computed once, so that a feed of this tensor has "
-                       "the rows of all replicas");
+                       "is computed once, so a run that feeds this tensor "
+                       "feeds the rows of all replicas");
       }
     for (const auto &[N, Why] : Kept.Causes) {
       Result.Causes.push_back({originName(G, N).str(), Why});

@@ -87,15 +87,15 @@ inline bool equalBytes(llvm::StringRef A, llvm::StringRef B) {
   return A.size() == B.size() && equalBytes(A.begin(), B.begin(), A.size());
 }
 
-/// equalBytes() for two texts that are mostly at the same address. Then it
-/// reads no byte of them.
+/// Returns true if two texts are equal. They are usually at the same address,
+/// and then the function reads no byte of them.
 inline bool isSameText(llvm::StringRef A, llvm::StringRef B) {
   return A.size() == B.size() &&
          (A.data() == B.data() || equalBytes(A.begin(), B.begin(), A.size()));
 }
 
-/// A hash of \p Text for tables in memory: multiply and fold, 16 bytes a step,
-/// the last ones possibly twice.
+/// Returns a hash of \p Text for tables in memory. Multiplies and folds 16
+/// bytes in a step. The last 16 bytes may overlap those of the step before.
 inline uint32_t hashBytes(llvm::StringRef Text) {
   constexpr uint64_t K0 = 0xa0761d6478bd642f, K1 = 0xe7037ed1a0b428db;
   auto Mix = [](uint64_t A, uint64_t B) {

@@ -38,10 +38,10 @@ private:
   std::string Message;
 };
 
-/// Sets the values of the option \p O that lists of options show.
+/// Sets the values that lists of options show for the option \p O.
 void setWords(const llvm::cl::Option &O, std::vector<std::string> Words);
 
-/// Returns the options of \p Categories by name, with the hidden ones.
+/// Returns the options of \p Categories, hidden ones included, sorted by name.
 std::vector<llvm::cl::Option *>
 optionsOf(llvm::ArrayRef<const llvm::cl::OptionCategory *> Categories);
 
@@ -74,8 +74,8 @@ void printOptionsJson(llvm::raw_ostream &OS, const ProgramHelp &Help);
 void parseOptions(int Argc, char **Argv, llvm::StringRef Overview);
 
 /// Parses the command line of a program whose only files are its positional
-/// arguments. Exits for --print-options-json, with the list of its options, and
-/// with ExitUsage after an error.
+/// arguments. If --print-options-json is given, prints the options and exits.
+/// Exits with ExitUsage after an error.
 void parseProgram(int Argc, char **Argv, const ProgramHelp &Help);
 
 /// Starts a program: call this function first. No file that is opened later

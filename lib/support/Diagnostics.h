@@ -160,7 +160,7 @@ private:
   bool Remarks = true;
 };
 
-/// Returns \p Text with bytes that a terminal would not show as `\xNN`:
+/// Returns \p Text and writes `\xNN` for bytes that a terminal would not show:
 /// controls (Latin-1 too), marks that change the direction of writing, and
 /// bytes that are not UTF-8.
 std::string escapeControls(llvm::StringRef Text);
@@ -170,7 +170,8 @@ std::string escapeControls(llvm::StringRef Text);
 std::string listText(llvm::ArrayRef<std::string> Names);
 
 /// Returns "; did you mean 'X'?" with the candidate nearest to \p Word, or
-/// \p Otherwise if none has an edit distance of at most a third of its length.
+/// \p Otherwise if each edit distance is above a third of the length of
+/// \p Word.
 std::string didYouMean(llvm::StringRef Word,
                        const std::vector<std::string> &Candidates,
                        const llvm::Twine &Otherwise = "");

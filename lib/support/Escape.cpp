@@ -60,7 +60,8 @@ std::string jsonText(unsigned Indent,
   Out.reserve(Text.size());
   if (Indent != 0)
     Text += '\n';
-  // Only strings have non-ASCII; JSON escapes the controls below it.
+  // Only strings have characters outside of ASCII. JSON has escaped the
+  // controls below 0x20.
   for (StringRef Rest = Text; !Rest.empty();) {
     auto [C, Size] = decode(Rest);
     if ((C < 0x7f && Size == 1) || shownLength(Rest) != 0)
@@ -90,7 +91,8 @@ std::string dotString(StringRef Text) {
     unsigned Size = shownLength(Text);
     StringRef This = Text.take_front(std::max(Size, 1U));
     if (Size == 0)
-      // An escaped backslash: no name can contain it.
+      // An escaped backslash. No name becomes this text, because '&' is
+      // escaped.
       Out += "&#92;&#92;x" + toHex(This, /*LowerCase=*/true);
     else if (This == "\"" || This == "\\")
       Out += ("\\" + This).str();

@@ -36,8 +36,8 @@ std::string jsonText(unsigned Indent,
 /// Returns a YAML string, in double quotes.
 std::string yamlString(llvm::StringRef Text);
 
-/// Returns a string of the YAML of LLVM's remarks, in single quotes, whose
-/// readers do not unescape. Bytes that cannot be shown are written `\xNN`.
+/// Returns a string, in single quotes, for the YAML of LLVM's remarks. Readers
+/// of this YAML do not unescape. Bytes that cannot be shown are written `\xNN`.
 std::string llvmYamlString(llvm::StringRef Text);
 
 /// Returns a name or a label of Graphviz, in double quotes.

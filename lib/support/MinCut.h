@@ -22,7 +22,8 @@ class MinCut {
 public:
   using Index = uint32_t;
   static constexpr Index Source = 0, Sink = 1;
-  /// The capacity of uncuttable edges. Others are at most MaxCapacity.
+  /// The capacity of uncuttable edges. All other capacities are at most
+  /// MaxCapacity.
   static constexpr int64_t Infinite = INT64_MAX / 4;
   static constexpr int64_t MaxCapacity = int64_t(1) << 40;
 

@@ -26,8 +26,8 @@ static constexpr std::chrono::milliseconds Delay{2000}, Interval{200};
 class Progress::Line {
 public:
   explicit Line(StringRef Program) : Program(Program), Begin(Clock::now()) {
-    // Signals are for the threads that handle them. The new thread inherits the
-    // mask of this one from its beginning.
+    // The new thread must handle no signal. It inherits the mask of this
+    // thread, which blocks all signals until the new thread has started.
     sigset_t All, Mine;
     sigfillset(&All);
     pthread_sigmask(SIG_SETMASK, &All, &Mine);

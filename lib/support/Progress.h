@@ -17,7 +17,7 @@ namespace graft {
 
 /// A line on stderr with the stage of a program and its running time, from two
 /// seconds on. It is shown only while stderr is a terminal and nothing else is
-/// printed: a printer holds the result of hide(), or has called stop().
+/// printed: code that prints holds the result of hide(), or has called stop().
 class Progress {
 public:
   Progress();

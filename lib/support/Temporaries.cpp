@@ -90,7 +90,7 @@ Uninterrupted::~Uninterrupted() {
 
 std::error_code createTemporary(StringRef Path,
                                 function_ref<std::error_code()> Open) {
-  // A signal never leaves the file, and never removes a file of another
+  // A signal must neither leave the file behind nor remove a file of another
   // process.
   Uninterrupted Whole;
   sys::RemoveFileOnSignal(Path);

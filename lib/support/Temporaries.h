@@ -44,9 +44,9 @@ std::error_code createTemporaryFolder(llvm::StringRef Path);
 /// Forgets the temporary folder \p Path, which was removed or renamed.
 void releaseTemporaryFolder(llvm::StringRef Path);
 
-/// Removes all temporary files and folders. Call it when only the end of the
-/// program follows, also from signal handlers. If several threads end the
-/// program, it returns in one of them only.
+/// Removes all temporary files and folders. Call this function only before the
+/// program ends. A signal handler may call it, too. If several threads end the
+/// program, the call returns in only one of them.
 void removeTemporaries();
 
 /// Removes the folder \p Path with its contents. Links are removed, not

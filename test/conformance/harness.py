@@ -203,7 +203,7 @@ def without_spread(said: str) -> str:
 
 def without_even_rows(said: str) -> str:
     """The messages besides the remark of a node that needs rows that the replicas divide. test_any_rows.py runs such steps."""
-    return re.sub(r"(?m)^.*remark: node '.*': fails in a step whose rows .*\n?", "", said)
+    return re.sub(r"(?m)^.*remark: node '.*': fails in a step whose number of rows .*\n?", "", said)
 
 
 def without_order(said: str, *readers: str) -> str:

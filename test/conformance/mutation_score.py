@@ -142,11 +142,8 @@ class Subject:
 
     def mutant(self, level: str, mutation) -> Optional[str]:
         """Writes a mutated copy; None if nothing changed."""
-        meta = self.meta(level)
-        changed = type(meta)()
-        changed.CopyFrom(meta)
-        mutation.apply(mutations.Program(changed))
-        return None if changed == meta else write_meta(changed)
+        changed = mutations.mutant_of(self.meta(level), mutation)
+        return None if changed is None else write_meta(changed)
 
     def refusal(self, path: str, *ways: str) -> str:
         """Which of the ways to check refuses a file, or ''."""

@@ -2,13 +2,14 @@
 """Ways to break a replicated program, or a graph that was made of one, a little.
 
 A mutation is a name and a function that changes a MetaGraphDef in place. `program_mutations` and `lowered_mutations`
-list all of them for one graph, by category, in the order of its nodes.
+list all of them for one graph, by category, in the order of its nodes. The tests of partitions, TPU graphs and files of
+workers list faults of their own; `mutant_of` and `survivors` serve all.
 """
 
 import collections
 import copy
 import re
-from typing import Callable, Dict, List, NamedTuple, Tuple
+from typing import Callable, Dict, Iterable, List, NamedTuple, Tuple
 
 import numpy as np
 import tensorflow as tf
@@ -108,6 +109,32 @@ class Program:
     def swap(self, a: str, i: int, b: str, j: int):
         one, two = self.nodes[a].input[i], self.nodes[b].input[j]
         self.nodes[a].input[i], self.nodes[b].input[j] = two, one
+
+
+def mutant_of(meta, mutation: Mutation):
+    """Returns a changed copy of `meta`, or None if the mutation changes nothing."""
+    changed = type(meta)()
+    changed.CopyFrom(meta)
+    mutation.apply(Program(changed))
+    return None if changed == meta else changed
+
+
+def survivors(meta, every: Iterable[Mutation], refuses: Callable) -> Tuple[List[str], int]:
+    """Returns the mutations whose mutants `refuses` accepts, and the number of all mutants."""
+    found, count = [], 0
+    for mutation in every:
+        mutant = mutant_of(meta, mutation)
+        if mutant is None:
+            continue
+        count += 1
+        if not refuses(mutant):
+            found.append(f"{mutation.category}: {mutation.what}")
+    return found, count
+
+
+def edit_of(name: str, change: Callable[[object], object]) -> Callable[[Program], None]:
+    """Returns the mutation that changes one node."""
+    return lambda p: change(p.nodes[name])
 
 
 def spread(items: List, most: int) -> List:

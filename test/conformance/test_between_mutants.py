@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v2 as tf
 from models import Spec, tf1
+from mutations import Program
 from tensorflow.core.protobuf import meta_graph_pb2
 from test_between_graph import Cluster, rewrite
 from test_between_proof import certify
@@ -26,25 +27,14 @@ def message(meta, ending, source, target):
     return nodes(meta, lambda n: n.name.endswith(f"from_{source}_to_{target}/{ending}"))
 
 
-def without(meta, gone):
-    """Takes a node without a value out of a graph."""
-    kept = [n for n in meta.graph_def.node if n.name != gone.name]
-    for n in kept:
-        inputs = [i for i in n.input if i != f"^{gone.name}"]
-        del n.input[:]
-        n.input.extend(inputs)
-    del meta.graph_def.node[:]
-    meta.graph_def.node.extend(kept)
-
-
 def dropped_update(metas):
     """The chief updates all variables but one."""
-    without(metas[0], nodes(metas[0], lambda n: n.op == "ResourceApplyAdam")[0])
+    Program(metas[0]).delete(nodes(metas[0], lambda n: n.op == "ResourceApplyAdam")[0].name)
 
 
 def dropped_update_of_a_copy(metas):
     """One worker does not update its copy of one variable."""
-    without(metas[1], nodes(metas[1], lambda n: n.op == "ResourceApplyAdam")[0])
+    Program(metas[1]).delete(nodes(metas[1], lambda n: n.op == "ResourceApplyAdam")[0].name)
 
 
 def circle(metas):

@@ -349,5 +349,5 @@ def test_a_call_that_stays_is_refused(rule):
 
         tf.identity(inner(), name="out")
 
-    with pytest.raises(GraftError, match="PartitionedCall.*uses a variable in a way that has no partitioned form; leave variable 'v' unpartitioned"):
+    with pytest.raises(GraftError, match="PartitionedCall.*uses a variable in a way that cannot be split into parts; leave variable 'v' unpartitioned"):
         partition(write(build), [rule])

@@ -134,7 +134,7 @@ def test_refused(op):
         else:
             getattr(tf.raw_ops, op)(name="up", ref=v, indices=[[1]], updates=value)
 
-    with pytest.raises(GraftError, match=f"'up'.*{op} has no partitioned form; leave variable 'v' unpartitioned"):
+    with pytest.raises(GraftError, match=f"'up'.*{op} cannot be split into updates of parts; leave variable 'v' unpartitioned"):
         partition(write(build), ["v=0/2"])
 
 

@@ -39,8 +39,8 @@ static cl::opt<Format>
 constexpr StringLiteral Overview =
     "graft-diff: says what is different about two graphs\n\n"
     "  graft-diff model.x2.meta model.x4.meta\n\n"
-    "Nodes are told by what they are made of and what is made of them. Order, "
-    "defaults and names of inserted\nnodes do not count.\n";
+    "Nodes are matched by their inputs and their users. Order, defaults and "
+    "names of inserted nodes do not count.\n";
 
 constexpr std::pair<StringRef, StringRef> Exits[] = {
     {"0", "the graphs are the same"},

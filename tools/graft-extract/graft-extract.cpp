@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The exit status is 0, 1 for a wrong input or name, with the output untouched,
-// 2 for a wrong command line.
+// The exit status is 0, 1 for a wrong input or name, 2 for a wrong command
+// line. An error leaves the output untouched.
 //
 //===----------------------------------------------------------------------===//
 

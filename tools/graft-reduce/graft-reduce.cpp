@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The exit status is 0, 1 for a wrong input or test, 2 for a wrong command
-// line, 130 after Ctrl-C or another signal, with the smallest graph so far.
+// line, 130 after Ctrl-C or another signal. After a signal the output is the
+// smallest graph so far.
 //
 //===----------------------------------------------------------------------===//
 
@@ -152,7 +153,7 @@ int main(int Argc, char **Argv) {
     errs() << escapeControls(toString(Buffer.takeError())) << '\n';
     return ExitInput;
   }
-  // A signal, or a reader of the messages that goes away, stops the tests. Then
+  // A signal stops the tests, and so does a closed pipe of the messages. Then
   // the folder is removed.
   auto Interrupt = [](int) { Interrupted = 1; };
   Ending.install(Interrupt);

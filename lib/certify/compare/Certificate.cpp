@@ -226,12 +226,12 @@ void Checker::compareAttrs(NodeId I, NodeId P) {
         !(Value && isOffXla({A.Key, *Value, ""})) &&
         !(A.Key == "shape" && isOpenFeed(I) && Value && isRank(*Value)) &&
         !mayNameAxes(I, P, A.Key))
-      error(P, "attribute '" + A.Key + "' is not that of the input");
+      error(P, "attribute '" + A.Key + "' differs from the input graph");
   }
   for (const AttrEntry &A : G.attrs(P))
     if (!isIgnored(A.Key) && !In.attr(I, A.Key) && !mayChange(I, A.Key) &&
         !isOffXla(A) && !mayNameAxes(I, P, A.Key))
-      error(P, "attribute '" + A.Key + "' is not in the input");
+      error(P, "attribute '" + A.Key + "' is not in the input graph");
 }
 
 /// Returns true if \p Key is squeeze_dims and the Squeeze \p I lists no axes in
@@ -273,13 +273,13 @@ bool Checker::readsDefined(NodeId I, NodeId P, unsigned K) const {
 
 void Checker::compareNode(NodeId I, NodeId P) {
   if (OpOf[In.op(I)] != G.node(P).Op)
-    error(P, "the op is " + G.opName(P) + ", in the input it is " +
-                 In.opNames()[In.op(I)]);
+    error(P, "the op is " + G.opName(P) + ", but " + In.opNames()[In.op(I)] +
+                 " in the input graph");
   compareAttrs(I, P);
   ArrayRef<Endpoint> Was = In.inputs(I), Now = G.inputs(P);
   uint32_t NumData = In.numData(I);
   if (NumData != G.node(P).NumData) {
-    error(P, "has a different number of inputs than in the input");
+    error(P, "has a different number of inputs than in the input graph");
     return;
   }
   for (uint32_t K = 0; K < NumData; ++K) {
@@ -288,7 +288,7 @@ void Checker::compareNode(NodeId I, NodeId P) {
     if (BatchNorms ? readsDefined(I, P, K)
                    : reads(E, Want) || reads(erase(E), Want))
       continue;
-    error(P, formatv("input {0} is not '{1}:{2}' as in the input", K,
+    error(P, formatv("input {0} must be '{1}:{2}', as in the input graph", K,
                      In.name(Want.Node), Want.Port)
                  .str());
   }
@@ -314,7 +314,7 @@ void Checker::compareNode(NodeId I, NodeId P) {
     ++Next;
   }
   if (!Same || Next != Was.size())
-    error(P, "has different control inputs than in the input");
+    error(P, "has different control inputs than in the input graph");
 }
 
 /// Returns true if \p N is unreplicated and takes global values only. Its
@@ -435,7 +435,7 @@ void Checker::checkConstant(const ProgramFacts &Facts, NodeId P) {
   // If each replica reads its own batch, sizes are those of the input.
   if (OwnBatch) {
     if (In.attr(I, "value") != G.attr(P, "value"))
-      error(P, "has a different value than in the input");
+      error(P, "has a different value than in the input graph");
     return;
   }
   auto Value = Facts.Dims.value({P, 0});
@@ -446,7 +446,7 @@ void Checker::checkConstant(const ProgramFacts &Facts, NodeId P) {
       Now->Ints.size() != Value->size()) {
     // Only sizes change with the number of replicas.
     if (Bytes != NowBytes && G.hasAttr(P, OriginalAttr))
-      error(P, "has a different value than in the input, and the constant "
+      error(P, "has a different value than in the input graph, although it "
                "holds no sizes");
     return;
   }
@@ -499,7 +499,7 @@ bool Checker::run() {
   for (auto &[P, Key] : StatedShapes)
     if (!isLocalStatedShape(G, Facts.Dims, P, *In.attr(InputOf[P], Key),
                             G.attr(P, Key), Replicas))
-      error(P, "attribute '" + Key + "' is not that of the input");
+      error(P, "attribute '" + Key + "' differs from the input graph");
   for (NodeId P : NamedAxes)
     if (auto Named = G.intListAttr(P, "squeeze_dims");
         !Named || Named->empty() ||

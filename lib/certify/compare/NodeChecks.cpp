@@ -91,8 +91,8 @@ void NodeChecker::checkInserted(const ProgramFacts &Facts, NodeId N) {
   bool Place = This.Kind == Inserted::Identity &&
                opKind(N) == OpKind::Identity && This.NumInputs == 1;
   if (!Place && !Pick)
-    error(N, "is marked as forwarding for replica 0 but is not an Identity or "
-             "pick");
+    error(N, "is marked as forwarding for replica 0 but is neither an Identity "
+             "nor a take-first merge");
 }
 
 /// Checks that an unreplicated node has global values and sizes.
@@ -234,8 +234,8 @@ void NodeChecker::run(const ProgramFacts &Facts) {
       checkPerReplica(Facts, N);
     if (G.node(N).NumData > 1 &&
         Facts.Dims.sumsByOneRow(G, N, erase(G.input(N, 1))))
-      error(N, "adds up all rows along axes that follow from the sizes of one "
-               "replica");
+      error(N, "sums over all rows, along axes that it computes from the sizes "
+               "of one replica");
     if (IsInserted)
       checkInsertedName(Facts, N);
     else

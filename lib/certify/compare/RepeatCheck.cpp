@@ -106,11 +106,12 @@ void RepeatChecker::run() {
   for (const RepeatedRows::Obstacle &O : Rows.obstacles())
     C.error(O.Node, O.Why);
   for (const RepeatedRows::Need &Need : Rows.needs())
-    C.error(Need.Node, "combines all replicas, but some repeat the rows of "
-                       "others");
+    C.error(Need.Node, "combines the values of all replicas, but some replicas "
+                       "repeat the rows of others");
   for (auto [N, I] : C.NamedAfter)
     if (Rows.isRaw(N))
-      C.error(N, "has the name of an input node, but is not times n/N");
+      C.error(N, "has the name of an input node, but its value includes the "
+                 "repeated rows");
   for (NodeId N : Facts.Order) {
     if (NodeId Member = keptMember(G, N);
         Member != NoNode &&
@@ -130,7 +131,8 @@ void RepeatChecker::run() {
       break;
     case OpKind::Scale:
       if (!scales(N))
-        C.error(N, "scales by a number that does not follow the rows");
+        C.error(N, "does not scale by the factor that its attributes and the "
+                   "number of rows give");
       break;
     default:
       break;

@@ -492,7 +492,8 @@ void RunsApart::error(NodeId N, uint32_t Number) {
                      : Op.starts_with(op::Placeholder)
                          ? "needs the feed " + Name
                          : "runs " + Name;
-  C.error(N, "a run of this node " + What + ", but not in the input", Because);
+  C.error(N, "a run of this node " + What + ", but not in the input graph",
+          Because);
 }
 
 /// Returns true if no chosen node has more needs than in the input. Then no

@@ -224,7 +224,7 @@ void CopyChecker::checkClass(const CopyGroup &Gr, NodeId N, int Replica) {
     std::string Base = "loc:@" + Its.Base;
     if (I != NoNode && (!Was || !is_contained(*Was, StringRef(Base))) &&
         !takesMemoryOf(N, With))
-      error(N, "is colocated with '" + Entry + "', but not in the input");
+      error(N, "is colocated with '" + Entry + "', but not in the input graph");
     else if (Its.Replica >= 0 && Its.Replica != Replica)
       error(N, "is colocated with '" + Entry + "', of another replica");
     else

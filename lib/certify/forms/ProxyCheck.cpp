@@ -199,9 +199,8 @@ void ProxyCheck::checkUpdate(const Proxy &P, NodeId U, NodeId F) const {
     if (updateOf(Of.User) == U && (Gate == NoNode || Gate == Of.User))
       Gate = Of.User;
     else
-      C.error(Of.User,
-              "waits for the refresh of a proxy and is not the gate of "
-              "its update");
+      C.error(Of.User, "waits for the refresh of a proxy but does not take the "
+                       "place of its update");
   });
   if (Gate == NoNode)
     return C.error(U,

@@ -125,20 +125,20 @@ void WeightChecker::check(NodeId N) {
                    ? rowWeight(G, G.input(Of, 1))
                    : std::nullopt;
     if (!Its || !isSame(*Its, *Weight))
-      C.error(N, "divides by the rows of all replicas, but the replicas do not "
-                 "multiply by theirs");
+      C.error(N, "divides by the number of all rows, but no replica multiplies "
+                 "its term by its number of rows");
     return;
   }
   if (!isDivided(N, *Weight, false))
-    C.error(N, "multiplies by the rows of a replica, but no division by the "
-               "rows of all replicas follows");
+    C.error(N, "multiplies by the number of rows of a replica, but no node "
+               "divides the sum by the number of all rows");
   auto Sources = Read.of(G.input(N, 0).Node);
   const auto *Own = find_if(Sources, [&](const RowsRead::Source *S) {
     return Weight->Rows == rowsOf(*S);
   });
   if (Own == Sources.end())
-    return C.error(N, "multiplies by the number of other rows than its value "
-                      "has");
+    return C.error(N, "multiplies by a number of rows, but its value does not "
+                      "depend on these rows");
   for (const RowsRead::Source *S : Sources)
     if (S != *Own && (!S->IsFed || (!(S->Origin == (*Own)->Origin) &&
                                     !waitsFor(N, Weight->Rows, rowsOf(*S)))))
@@ -146,7 +146,8 @@ void WeightChecker::check(NodeId N) {
                         "depends on the rows of '" +
                             originName(G, S->Node) + "'");
   if (!(*Own)->IsFed)
-    C.error(N, "multiplies by the number of rows that no worker feeds");
+    C.error(N, "multiplies by a number of rows, but no worker feeds these "
+               "rows");
 }
 
 } // namespace

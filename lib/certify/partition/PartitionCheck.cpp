@@ -374,7 +374,7 @@ bool PartitionChecker::checkPartUpdate(NodeId I, NodeId U,
                Def.Kind != UpdateKind::StridedSliceAssign &&
                !Op.contains(op::ScatterNd);
   if (!Known || G.node(U).NumData != In.numData(I))
-    return Fail("is an update that has no partitioned form");
+    return Fail("is an update that cannot be split into updates of parts");
   if (auto Validates = In.attr(I, "validate_shape");
       Op == op::Assign && Validates &&
       varintField(*Validates, AttrBool).value_or(0) == 0 &&
@@ -434,17 +434,17 @@ bool PartitionChecker::checkPartUpdate(NodeId I, NodeId U,
 bool PartitionChecker::isSame(NodeId I, NodeId P) {
   if (G.opName(P) != inputOp(I) || G.node(P).NumData != In.numData(I) ||
       waitsOf(P) != waitsOfInput(I)) {
-    error(P, "has a different op, or different inputs, than in the input");
+    error(P, "has a different op or different inputs than in the input graph");
     return false;
   }
   for (unsigned K = 0; K < In.numData(I); ++K)
     if (!reads(P, K, In.inputs(I)[K]))
-      error(P, "its input " + Twine(K) + " is not that of the input");
+      error(P, "its input " + Twine(K) + " is not that of the input graph");
   if (SaverConsts.contains(P))
     return true;
   if (In.attrBytes(I) != StringRef(G.node(P).AttrData, G.node(P).AttrSize) &&
       !sameAttrs(In.attrBytes(I), P))
-    error(P, "its attributes are not those of the input");
+    error(P, "its attributes are not those of the input graph");
   return true;
 }
 

@@ -588,7 +588,7 @@ void ReplicaFiles::connectTruth(NodeId N) {
   if (Number == NoNode || !Casts(N, DT_INT32, DT_BOOL) ||
       !Casts(Number, DT_BOOL, DT_INT32) || (How != op::Min && How != op::Max) ||
       G->stringAttr(Member, "final_op") != StringRef("Id")) {
-    error(0, N, "is no logical and or logical or over all workers");
+    error(0, N, "is neither a logical and nor a logical or over all workers");
     return;
   }
   for (StringRef Key : {"SrcT", "DstT", "Truncate"})

@@ -198,8 +198,8 @@ bool WorkersChecker::checkNames() {
       for (const auto &M : File.Gets)
         if (Runs[M.Node])
           Good = error(F, N,
-                       "receives a message, but is no name that all workers "
-                       "run");
+                       "receives a message, but is not a node that every "
+                       "worker runs by its name");
     }
   }
   return Good;
@@ -228,8 +228,8 @@ bool WorkersChecker::checkNumbers(StringRef Name,
       Join.sender(*Its, Other);
     if (Its == Files[0].Gets.end() || Other != From || !Messages.count(*M.Root))
       Good = error(0, M.Node,
-                   "has the number of a message that does not belong to its "
-                   "run");
+                   "takes its number from a message that does not belong to "
+                   "its run or its sender");
   }
   // The chief compares the numbers of several messages without a root.
   NodeId Run = Files[0].G.find(Name);

@@ -156,7 +156,8 @@ void RepeatedRows::countRows(Source &S) {
   auto Rows = Size ? Facts.Dims.table().sym(*Size) : std::nullopt;
   if (!Rows || Rows->B != 1 || Rows->R != 0 || Rows->Ragged != 0 ||
       !Facts.Dims.table().isOfSplit(*Rows) || Rows->C < 1) {
-    refuse(S.Node, "splits a number of rows that does not follow the batch");
+    refuse(S.Node, "splits an axis whose size is not a multiple of the batch "
+                   "size");
     return;
   }
   const SizeOrigins &Origins = Facts.Dims.origins();
@@ -171,7 +172,7 @@ void RepeatedRows::countRows(Source &S) {
   if (Plan)
     S.Rest.Unit = Unit;
   else if (isOwn(S) && S.Rest.Unit != Unit)
-    refuse(S.Node, "counts other groups of rows than it has");
+    refuse(S.Node, "counts its rows in groups of a wrong size");
 }
 
 /// Returns true if \p S counts the rows of its own input.
@@ -392,8 +393,8 @@ RepeatedRows::State RepeatedRows::leave(NodeId N) {
       continue;
     std::optional<int> Share = shareOf(E);
     if (!Share || (*Share != 0 && !isFloating(G.outputType(E))))
-      return refuse(N, "returns rows or a number of a branch or a loop that "
-                       "splits a tensor of its own");
+      return refuse(N, "returns a value that depends on the rows of a tensor "
+                       "that is split inside of a branch or a loop");
     if (*Share != 0)
       need(Need::Share, N, static_cast<int>(I), S, *Share);
   }
@@ -522,7 +523,8 @@ RepeatedRows::State RepeatedRows::exchange(NodeId N) {
     // A barrier follows the sum, so each term is multiplied by its share.
     if (!Plan || !Share || !isFloating(G.outputType(E)))
       return refuse(N, "is a " + G.opName(N) +
-                           ", which reads each shard of a batch once");
+                           ", for which each replica must have a different "
+                           "shard");
     need(Need::Share, N, 0, S, *Share);
   }
   return isTrue(N) ? 0 : Each;
@@ -573,13 +575,14 @@ RepeatedRows::State RepeatedRows::scale(NodeId N) {
     auto Lookup = rowLookup(G, G.input(N, 1));
     auto Source = Lookup ? sourceAt(Lookup->Rest) : std::nullopt;
     if (!Source || !(S & only(*Source)) || S & Each)
-      return refuse(N, "scales by the shards of another feed than that of its "
-                       "value");
+      return refuse(N, "scales by the number of shards of a feed on which its "
+                       "value does not depend");
   }
   if (Share != 0) {
     bool IsSum = S & Raw;
     if (!HasFactor || (IsSum ? 1 : shareOf(E)) != Share)
-      return refuse(N, "is not times as many shards as its value needs");
+      return refuse(N, "does not scale by the power of the number of shards "
+                       "that its value needs");
     return !IsSum ? Each : isTrue(N) ? 0 : S & ~Raw;
   }
   if (S == 0)

@@ -121,7 +121,7 @@ static void batchNorm(TypeContext &C) {
                       ArrayRef(In).slice(1, Training ? 2 : In.size() - 1))) {
     C.setAll(ReplicationType::sharded(0));
     C.set(0, X);
-    C.set(5, C.varying("keeps a tensor for the gradient of one replica's rows"),
+    C.set(5, C.varying("keeps a tensor of one replica's rows for its gradient"),
           LocalIndices::ForGradient);
     return;
   }

@@ -260,7 +260,8 @@ ReplicationType combinedType(TypeContext &C, ReplicationType X,
     return Replicated(X.K + 1 + Power);
   if (X.isPartial() && Combine == combineName(X.Op))
     return Replicated(X.K + Power);
-  return C.varying("reduces a value that is not partial by that operation");
+  return C.varying("reduces a value whose layout is not Partial of the same "
+                   "operation");
 }
 
 int powerOf(const TypeContext &C) {

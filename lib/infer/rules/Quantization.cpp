@@ -41,7 +41,7 @@ static void quantize(TypeContext &C) {
       X = C.varyingLike(Range);
     // A range per row is sharded like the rows.
     else if (PerRow && I < 3 ? !Range.isSharded() : !Range.isReplicated())
-      X = C.varying("has a range that is not split as its rows are");
+      X = C.varying("has a range whose layout does not fit that of its rows");
   }
   // The range of one replica's rows differs from that of all rows.
   C.setAll(X.isSharded() && !PerRow && !Given ? ofAllRows(C) : X);

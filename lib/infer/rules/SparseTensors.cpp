@@ -56,8 +56,8 @@ static bool sparseSliceIndices(TypeContext &C) {
       !C.operand(1).isTrue() || !C.operand(2).isTrue() ||
       !C.Types.type({Rows, 0}).isSharded())
     return false;
-  ReplicationType Type = C.varying("has those entries of a sparse tensor that "
-                                   "are in the rows of one replica");
+  ReplicationType Type = C.varying("has only the entries of a sparse tensor "
+                                   "that are in the rows of one replica");
   Type.Cause = C.N;
   C.set(0, Type, LocalIndices::EntryIndices);
   C.set(1, Type, LocalIndices::EntryValues);

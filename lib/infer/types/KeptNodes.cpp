@@ -436,8 +436,8 @@ bool TypeInference::keepMore(const KeepOptions &Options) {
         D.sumsByOneRow(G, Node, G.input(Node, 1)) && !whyNotKept(Node) &&
         keep(Node)) {
       Found.Causes.push_back(
-          {Node, "sums over axes that follow from the sizes of one replica, "
-                 "and may sum over all rows"});
+          {Node, "may sum over all rows, along axes that it computes from the "
+                 "sizes of one replica"});
       Any = true;
     }
   for (auto [Node, I] : std::vector(T.Unproved)) {

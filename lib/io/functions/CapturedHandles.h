@@ -20,8 +20,9 @@ namespace graft {
 
 /// Returns the GraphDef \p Bytes with variables in the place of placeholders. A
 /// rule of \p Rules is `PLACEHOLDER=VARIABLE`, or `PLACEHOLDER=VARIABLE[4,3]`
-/// if the graph does not state the shape. VARIABLE is the name and shared_name.
-/// Two placeholders may be handles of the same variable.
+/// if the graph does not state the shape. VARIABLE is the name and the
+/// shared_name of the variable. Two placeholders may be handles of the same
+/// variable.
 llvm::Expected<std::string> captureVariables(llvm::StringRef Bytes,
                                              llvm::ArrayRef<std::string> Rules);
 

@@ -287,7 +287,7 @@ private:
 
   const FunctionGraph &Like;
   const FunctionLibrary &Library;
-  StringMap<std::string> ArgumentOf; ///< By its node.
+  StringMap<std::string> ArgumentOf; ///< The argument, by its node.
   StringSet<> Handles;               ///< The nodes of variables, tables, ...
   StringMap<unsigned> IndexOf;
   std::vector<const NodeDef *> Nodes;

@@ -62,9 +62,9 @@ struct FunctionGraph {
   std::vector<std::string> Constants;
 };
 
-/// Returns the graph of \p Def with the functions of \p Library that it runs
-/// and \p Versions, the field of a GraphDef. Returns an error if an argument or
-/// a result cannot be a node of a graph.
+/// Returns the graph of \p Def, with the functions of \p Library that \p Def
+/// runs. The graph also has \p Versions, the field of a GraphDef. Returns an
+/// error if an argument or a result cannot be a node of a graph.
 llvm::Expected<FunctionGraph> graphOf(const tensorflow::FunctionDef &Def,
                                       const FunctionLibrary &Library,
                                       const Captures &Captured,

@@ -37,11 +37,11 @@ struct SavedFunction {
 };
 
 struct SavedFunctions {
-  /// Functions of the loaded object, its signatures, and functions of other
-  /// objects with effects. Each body is listed once.
+  /// Functions of the loaded object, its signatures, and those functions of
+  /// other objects that have effects. Each body is listed once.
   std::vector<SavedFunction> Called;
-  /// The paths of the functions without effects of other objects, such as the
-  /// layers of a model.
+  /// The paths of functions without effects that other objects have, such as
+  /// the layers of a model.
   std::vector<std::string> Inner;
 };
 

@@ -66,7 +66,8 @@ CallKind Inliner::kindOf(NodeId N) const {
              : Kind;
 }
 
-/// Returns the node, or its copy 0, with the name of \p N in Options.Like.
+/// Returns the node of Options.Like with the name of \p N, or else with the
+/// name of copy 0 of \p N.
 NodeId Inliner::findLike(NodeId N) const {
   NodeId Found = Options.Like->find(G.name(N));
   return Found != NoNode ? Found

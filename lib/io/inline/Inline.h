@@ -19,8 +19,9 @@ namespace graft {
 struct InlineOptions {
   /// Calls whose outputs are named by a user.
   llvm::StringSet<> Kept;
-  /// Null, or an output that was made from an inlined graph. Its node with the
-  /// name of a call shows if the call was inlined and the name kept.
+  /// Null, or an output that was made from an inlined graph. If it has a node
+  /// with the name of a call, the name was kept. If the node also has the op of
+  /// the call, the call was not inlined.
   const Graph *Like = nullptr;
 };
 

@@ -28,8 +28,9 @@ openInputFile(llvm::StringRef Path);
 /// bytes.
 std::optional<std::string> changedInputFile();
 
-/// Ends the program with an error and status 1, temporary files removed, if a
-/// page of a mapped file cannot be read any more.
+/// Installs a handler for pages of mapped files that cannot be read any more.
+/// The handler removes temporary files and ends the program with an error and
+/// status 1.
 void catchLostPages();
 
 } // namespace graft

@@ -236,7 +236,8 @@ bool LineReader::read() {
   return checkMarks();
 }
 
-/// Checks that the marks of per-replica nodes have the replicas of the mesh.
+/// Checks that the marks of per-replica nodes have the number of replicas of
+/// the mesh.
 bool LineReader::checkMarks() {
   std::optional<int64_t> Replicas = meshReplicas(*Graph);
   for (auto [Number, At] : Marks) {
@@ -251,7 +252,7 @@ bool LineReader::checkMarks() {
   return true;
 }
 
-/// Finds the line and column of places that ascend.
+/// Finds the lines and columns of places, in ascending order.
 class Places {
 public:
   explicit Places(StringRef Text) : At(Text.data()), Begin(At) {}

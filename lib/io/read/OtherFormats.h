@@ -21,8 +21,8 @@ namespace graft {
 /// this is a well-known format that holds no graph for graft.
 std::optional<std::string> otherFormat(llvm::StringRef Bytes);
 
-/// Returns such a message for \p Path, a file that is no graph. The values of a
-/// checkpoint have no signature, so this goes by the name.
+/// Returns such a message for \p Path, a file that is no graph. Tests only the
+/// name of the file, because the values of a checkpoint have no signature.
 std::optional<std::string> otherName(llvm::StringRef Path);
 
 /// Returns such a message for the folder \p Path, which has no saved_model.pb.

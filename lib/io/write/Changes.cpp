@@ -114,7 +114,7 @@ void printChanges(raw_ostream &OS, ArrayRef<NodeText> Before,
     InNew.insert(Node.Name);
   Printer Print(OS, Colors);
   size_t Next = 0;
-  // Prints new nodes of After up to the next old one, and that one.
+  // Prints the new nodes of After up to the next old node, and this old node.
   auto Advance = [&] {
     for (; Next < After.size(); ++Next) {
       const NodeText &New = After[Next];

@@ -33,7 +33,7 @@ std::error_code swapPaths(const std::string &A, const std::string &B);
 /// written directly, small ones are collected.
 class FileSink final : public ByteSink {
 public:
-  /// With an error \p Reason nothing is written.
+  /// If \p Reason is an error, nothing is written.
   explicit FileSink(int FD, std::error_code Reason = {})
       : FD(FD), Status(Reason) {}
 
@@ -60,8 +60,8 @@ public:
   OutputFile &operator=(const OutputFile &) = delete;
   ~OutputFile();
 
-  /// Makes the temporary file for \p Path, which only this user can read.
-  /// Through a symbolic link, the link's target will be replaced or created.
+  /// Makes the temporary file for \p Path. Only this user can read the file. If
+  /// \p Path is a symbolic link, the link's target will be replaced or created.
   std::error_code create(llvm::StringRef Path);
   std::error_code close();
   /// Replaces the destination.

@@ -155,9 +155,9 @@ bool haveSameBytes(const std::string &A, const std::string &B) {
 
 bool leavesNothing(StringRef) { return false; }
 
-/// Returns an error unless \p Path may be replaced: only an empty folder or the
-/// folder of a SavedModel, and no link to one. \p Shown is the user's name for
-/// the folder.
+/// Returns an error unless \p Path may be replaced. It must be an empty folder
+/// or the folder of a SavedModel, and no link to such a folder. \p Shown is the
+/// user's name for the folder.
 Error checkReplaced(const std::string &Path, StringRef Shown) {
   sys::fs::file_status Status;
   std::error_code Reason = sys::fs::status(Path, Status, /*follow=*/false);

@@ -30,21 +30,22 @@ public:
   OutputFolder &operator=(const OutputFolder &) = delete;
   ~OutputFolder();
 
-  /// Makes the temporary folder for \p Path. With \p MayExist, \p Path may be
-  /// an existing SavedModel. If \p Path is a symbolic link, the link's target
-  /// will be replaced.
+  /// Makes the temporary folder for \p Path. If \p MayExist is true, \p Path
+  /// may be an existing SavedModel. If \p Path is a symbolic link, the link's
+  /// target will be replaced.
   llvm::Error create(llvm::StringRef Path, bool MayExist);
   /// Returns the path to which the file \p Name must be written.
   std::string add(llvm::StringRef Name);
   /// Copies \p Files of the folder \p From, with the folders that contain them;
-  /// the name of an empty folder ends in a slash. With \p Link it makes hard
-  /// links.
+  /// the name of an empty folder ends in a slash. If \p Link is true, makes
+  /// hard links instead of copies.
   llvm::Error copy(llvm::StringRef From, llvm::ArrayRef<std::string> Files,
                    bool Link);
   /// Returns true if the destination has the same files with the same bytes.
   bool isUnchanged() const;
-  /// Becomes the destination or, with \p Replace, replaces it. Replaces only a
-  /// SavedModel, and follows no link that was created since create().
+  /// Moves the folder to its destination. If \p Replace is true, it may replace
+  /// a SavedModel or an empty folder. Follows no link that was created since
+  /// create().
   llvm::Error keep(bool Replace);
 
 private:
@@ -63,7 +64,7 @@ private:
 
 /// Returns the files below the folder \p Path, as sorted names relative to it;
 /// an empty folder is its name and a slash. Follows symbolic links. \p Leaves
-/// returns true for files and folders of the top that are left out.
+/// returns true for files and folders directly in \p Path that are left out.
 llvm::Expected<std::vector<std::string>>
 listFolder(llvm::StringRef Path,
            llvm::function_ref<bool(llvm::StringRef)> Leaves);

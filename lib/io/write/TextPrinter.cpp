@@ -76,8 +76,8 @@ uint64_t needsEscape(uint64_t V) {
          zeroBytes(V ^ (Ones * '\'')) | zeroBytes(V ^ (Ones * '\\'));
 }
 
-/// Writes \p Bytes escaped for quotes; \p P has room for four times as many and
-/// eight more. \p All gets the bits of all bytes.
+/// Writes \p Bytes escaped for quotes. \p P has room for four times as many
+/// bytes and eight more. \p All gets the bits that are set in any of the bytes.
 char *putEscaped(char *P, StringRef Bytes, uint64_t &All) {
   const char *In = Bytes.begin(), *End = Bytes.end();
   auto Each = [&](const char *Stop) {
@@ -332,7 +332,8 @@ bool TextPrinter::usual(StringRef Bytes, const MessageInfo &Info,
     if (Number != Last && !FlushMap())
       return false;
     Last = Number;
-    // The last member of a oneof counts, so there must be only one.
+    // Protobuf keeps only the last member of a oneof, so there must be only
+    // one.
     if (OneOfs & F.OneOf)
       return false;
     OneOfs |= F.OneOf;

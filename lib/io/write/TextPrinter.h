@@ -30,7 +30,7 @@ public:
   /// Returns space for \p Count more bytes. The caller then calls commit() with
   /// the end of the used bytes.
   char *room(size_t Count) {
-    // Never null, not even for no bytes.
+    // The result is never null, even if Count is 0.
     if (Capacity - Size <= Count)
       grow(Count);
     return Data.get() + Size;
@@ -67,7 +67,8 @@ public:
     return message(Bytes, infoOf(Type), Level, Level);
   }
 
-  /// Prints field \p Number of a message of \p Type: a message with \p Bytes.
+  /// Prints field \p Number of a message of \p Type. The value of the field is
+  /// the message \p Bytes.
   bool field(llvm::StringRef Bytes, const google::protobuf::Descriptor *Type,
              unsigned Number, unsigned Level);
 

@@ -50,8 +50,8 @@ private:
   ByteSink &To;
 };
 
-/// A group of threads that may be fewer than requested: std::thread ends the
-/// program if the system has none left.
+/// A group of threads. If the system has no thread left, the group has fewer
+/// threads than requested. (std::thread would end the program.)
 class ThreadGroup {
 public:
   ThreadGroup() = default;

@@ -244,8 +244,8 @@ static void dropResults(Module &M, const ProgramFacts &Facts,
     Diags.remark(
         "local", G.name(Dropped.front()),
         formatv("is not a result of the TPU computation and does not exist in "
-                "the output; the same holds for {0} more of the input: name "
-                "those that are wanted with --fetch=NAME",
+                "the output; the same holds for {0} more nodes of the input; "
+                "name the tensors that you need with --fetch=NAME",
                 Dropped.size() - 1)
             .str());
   while (!Dropped.empty()) {

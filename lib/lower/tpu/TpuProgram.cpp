@@ -376,8 +376,8 @@ void StepFinder::sayLateReads(std::vector<NodeId> Work) {
       }
       Diags.unproved("one-step", originName(G, U.User),
                      "depends on the step and on a variable that the host "
-                     "reads a second time, so it may get the value of the "
-                     "variable from after the update");
+                     "reads again, so it may get the updated value of the "
+                     "variable");
       return;
     }
   }

@@ -242,8 +242,8 @@ void WorkerSplitter::leaveToChief(NodeId N) {
   if (Read && !Passes) {
     Diags.unproved("worker", originName(G, N),
                    ("op " + G.opName(N) +
-                    " runs once in the input and here on each worker, since "
-                    "its result is used")
+                    " runs once in the input graph but here on each worker, "
+                    "since a node uses its result")
                        .str());
     return;
   }

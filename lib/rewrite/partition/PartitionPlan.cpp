@@ -159,7 +159,7 @@ bool PartitionPlan::check(const PartitionedVariable &Of) {
     if (Kind == PartitionedUse::Unknown)
       return Refuse(
           U.User,
-          Op + " uses a variable in a way that has no partitioned form");
+          Op + " uses a variable in a way that cannot be split into parts");
     auto HasIndices = [&](unsigned At) {
       Endpoint Ids = G.input(U.User, At);
       unsigned Type = G.outputType(Ids);
@@ -177,7 +177,7 @@ bool PartitionPlan::check(const PartitionedVariable &Of) {
     if (Def.Kind == UpdateKind::Count ||
         Def.Kind == UpdateKind::StridedSliceAssign ||
         Op.contains(op::ScatterNd))
-      return Refuse(U.User, Op + " has no partitioned form");
+      return Refuse(U.User, Op + " cannot be split into updates of parts");
     if (Def.Indices >= 0 && Of.Cut.Axis == 0 && !HasIndices(Def.Indices))
       return Refuse(U.User, NoIndices);
     if (Op == op::Assign &&

@@ -48,7 +48,7 @@ MENDABLE = (
 NOT_DIVIDED = "Number of ways to split should evenly divide the split dimension"
 NOT_SHARED = "is the number of rows of all replicas: feed a multiple of"  # FedSizes.cpp
 NOT_EQUAL = "have different numbers of rows"  # RepeatRows.cpp: one of them has a row that one device would broadcast
-NOT_SHARDS = "replicas divide: feed a multiple of"  # RepeatRows.cpp: one of two feeds has a static batch
+NOT_SHARDS = "is combined with a multiple of"  # RepeatRows.cpp: one of two feeds has a static batch
 NO_ROWS = "and a collective gathers no tensor without rows"  # RepeatRows.cpp
 NOT_CUT = "array split does not result in an equal division"  # numpy, of the rows of workers
 

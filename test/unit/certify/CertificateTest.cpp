@@ -103,8 +103,8 @@ TEST_CASE("a wrong program is not", "[certificate]") {
     G.setInput(P.node("step_g"), 2, {P.node("h/reduce"), 0});
     G.setInput(P.node("step_h"), 2, {P.node("g/reduce"), 0});
     CHECK(P.errors() ==
-          Strings{"step_g: input 2 is not 'g:0' as in the input",
-                  "step_h: input 2 is not 'h:0' as in the input"});
+          Strings{"step_g: input 2 must be 'g:0', as in the input graph",
+                  "step_h: input 2 must be 'h:0', as in the input graph"});
   }
   SECTION("a gradient from nowhere") {
     NodeId Zero = P.Program.floats("zero", {4}, 0);
@@ -112,7 +112,7 @@ TEST_CASE("a wrong program is not", "[certificate]") {
     G.addControlInput(Zero, P.node("g/reduce"));
     G.setInput(P.node("step_g"), 2, {Zero, 0});
     CHECK(P.errors() ==
-          Strings{"step_g: input 2 is not 'g:0' as in the input",
+          Strings{"step_g: input 2 must be 'g:0', as in the input graph",
                   "zero: op Const does not match its inserted kind 'gate'"});
   }
   SECTION("a node of the user is dropped") {
@@ -126,16 +126,17 @@ TEST_CASE("a wrong program is not", "[certificate]") {
   }
   SECTION("order is lost") {
     G.setInputs(P.node("train"), {{P.node("step_g"), ControlPort}});
-    CHECK(P.errors() ==
-          Strings{"train: has different control inputs than in the input"});
+    CHECK(
+        P.errors() ==
+        Strings{"train: has different control inputs than in the input graph"});
   }
   SECTION("order is added") {
     G.addControlInput(P.node("step_h"), P.node("step_g"));
     CHECK(
         P.errors() ==
-        Strings{
-            "step_h: has different control inputs than in the input",
-            "step_h: a run of this node runs 'step_g', but not in the input"});
+        Strings{"step_h: has different control inputs than in the input graph",
+                "step_h: a run of this node runs 'step_g', but not in the "
+                "input graph"});
   }
   SECTION("a variable that only one copy of is updated") {
     G.node(P.node("step_g")).Count = Copies::Once;
@@ -156,7 +157,8 @@ TEST_CASE("a wrong program is not", "[certificate]") {
   }
   SECTION("a user's attribute") {
     G.setBoolAttr(P.node("g"), "keep_dims", true);
-    CHECK(P.errors().front() == "g: attribute 'keep_dims' is not in the input");
+    CHECK(P.errors().front() ==
+          "g: attribute 'keep_dims' is not in the input graph");
   }
 }
 
