@@ -16,15 +16,15 @@ import re
 import sys
 import tempfile
 import textwrap
-from typing import Dict, List, Sequence, Set, Tuple
+from typing import Dict, List, Optional, Sequence, Set, Tuple
 
 import harness
 import tensorflow as tf
-from exhaust import driver, operands, table
+from exhaust import driver, operands, record, table
+from exhaust.record import RECORD, REFUSED, Block, Part, blocks, kind_of
 
 REPLICAS = 2
 AT_ONCE = 120  # recipes in a graph
-RECORD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "claims.txt")
 NOTHING = "TensorFlow makes none"
 WIDTH = 120
 
@@ -32,11 +32,6 @@ WIDTH = 120
 def recipes_of(op: str) -> List[driver.Recipe]:
     """All of a full run: the same ones each time, as long as the lines, the kinds and TensorFlow's registry are the same."""
     return driver.Recipes(op, 0).take(driver.ALIKE if table.model_of(op) != op else None)
-
-
-def kind_of(claim: str) -> str:
-    """A claim without sizes."""
-    return re.sub(r" (shape|value)=\S+", "", claim)
 
 
 def elements(recipe: driver.Recipe, claim: str) -> Set[Tuple]:
@@ -64,24 +59,20 @@ def covering(claims: Dict[driver.Recipe, str]) -> List[driver.Recipe]:
     return chosen
 
 
-def plain(line: str, name: str) -> str:
-    """A line of `--emit=types` without what depends on the graph around it."""
-    text = line.split(" = ", 1)[1].replace(" copies=2", "")
-    text = re.sub(rf"\b{name}\b(?:/[\w/]+)?", "self", text)
-    return re.sub(r"\b([A-Za-z]+?)_?\d+(?=[:/)])", r"\1", text)
+Parts = List[Tuple[Part, Dict[str, driver.Instance]]]  # graphs, and their recipes by name
 
 
-def claimed(recipes: Sequence[driver.Recipe]) -> Dict[driver.Recipe, str]:
-    """The claims about the results of each."""
+def claimed(recipes: Sequence[driver.Recipe], parts: Optional[Parts] = None) -> Dict[driver.Recipe, str]:
+    """Returns the claims about the results of each recipe. Adds the graphs from which they come to `parts`."""
     claims = dict.fromkeys(recipes, NOTHING)
     for static in (False, True):
         of = [recipe for recipe in recipes if recipe.static == static]
         for i in range(0, len(of), AT_ONCE):
-            claims.update(claimed_of_graph(of[i : i + AT_ONCE], static))
+            claims.update(claimed_of_graph(of[i : i + AT_ONCE], static, parts))
     return claims
 
 
-def claimed_of_graph(recipes: Sequence[driver.Recipe], static: bool) -> Dict[driver.Recipe, str]:
+def claimed_of_graph(recipes: Sequence[driver.Recipe], static: bool, parts: Optional[Parts]) -> Dict[driver.Recipe, str]:
     owner: Dict[str, driver.Instance] = {}  # by node
     with tf.Graph().as_default() as graph:
         world = operands.World(static, 0)
@@ -94,11 +85,12 @@ def claimed_of_graph(recipes: Sequence[driver.Recipe], static: bool) -> Dict[dri
     with tempfile.TemporaryDirectory(dir=harness.workdir()) as folder:
         source = Source(graph.as_graph_def(add_shapes=static), world, owner, os.path.join(folder, "in.pb"))
         said, refused = source.types(sorted(instances))
-    result = dict.fromkeys((instances[name].recipe for name in refused), "refused")
+    result = dict.fromkeys((instances[name].recipe for name in refused), REFUSED)
     for name in set(instances) - set(refused):
         instance = instances[name]
-        lines = [said.get(tensor) for tensor in instance.outputs]
-        result[instance.recipe] = "; ".join(plain(line, name) if line else "nothing" for line in lines)
+        result[instance.recipe] = record.claim_of(name, instance.outputs, said)
+    if parts is not None:
+        parts += [(part, {name: instances[name] for name in names}) for part, names in source.parts]
     return result
 
 
@@ -110,22 +102,24 @@ class Source:
         self.owner = {node: instance.name for node, instance in owner.items()}
         self.flags = [f"--replicas={REPLICAS}", *driver.FLAGS, *world.flags(world.feeds)]
         self.pipeline = ""
+        self.parts: List[Tuple[Part, List[str]]] = []  # with the names of their instances
 
     def types(self, names: List[str]) -> Tuple[Dict[str, str], List[str]]:
         """The lines of `--emit=types` by tensor, and the instances that are refused: those that are named, or found by halves."""
         if not names:
             return {}, []
         part = tf.compat.v1.graph_util.extract_sub_graph(self.definition, [*names, *self.feeds])
+        data = part.SerializeToString(deterministic=True)
         with open(self.path, "wb") as file:
-            file.write(part.SerializeToString())
+            file.write(data)
         if not self.pipeline:
             whole = harness.run_graft([self.path, *self.flags, "--print-pipeline-passes"], verify=False).stdout.strip()
-            self.pipeline = whole[: whole.index(",insert-reductions")]
+            self.pipeline = record.before_reductions(whole)
         done = harness.run_graft([self.path, f"--passes={self.pipeline}", "--emit=types", "-o", "-"], check=False, verify=False)
-        if done.returncode == 0:
-            return {line.split(" = ", 1)[0]: line for line in done.stdout.splitlines()}, []
-        if len(names) == 1:
-            return {}, names
+        refused = done.returncode != 0
+        if not refused or len(names) == 1:
+            self.parts.append((Part(data, self.flags, refused, {}), names))
+            return record.lines_of(done.stdout), names if refused else []
         named = driver.culprit(done.stderr[done.stderr.find("error: ") :], self.owner)
         half = len(names) // 2
         parts = [[named], [n for n in names if n != named]] if named in names else [names[:half], names[half:]]
@@ -149,29 +143,27 @@ def word(number: int) -> str:
     return (word(number // 26) if number >= 26 else "") + chr(ord("a") + number % 26)
 
 
-def block(op: str) -> str:
-    """The claims about an op, and which of them each recipe of the sample has, by its place among all."""
+def block(op: str) -> Tuple[str, Block]:
+    """Returns the claims about a sample of the recipes of an op, and the graphs."""
     recipes = recipes_of(op)
     sample = set(covering(claimed(recipes)))
     return text_of(op, recipes, [place for place, recipe in enumerate(recipes) if recipe in sample])
 
 
-def text_of(op: str, recipes: Sequence[driver.Recipe], sample: Sequence[int]) -> str:
+def text_of(op: str, recipes: Sequence[driver.Recipe], sample: Sequence[int]) -> Tuple[str, Block]:
     # Other nodes of a graph may relate the rows of several feeds: those of the sample are alone in theirs.
-    claims = claimed([recipes[place] for place in sample])
+    parts: Parts = []
+    claims = claimed([recipes[place] for place in sample], parts)
     words: Dict[str, str] = {}
     places = [f"{place}{words.setdefault(claims[recipes[place]], word(len(words)))}" for place in sample]
     lines = [f"{op} {digest(recipes)}", *[f"  {name} {claim}" for claim, name in words.items()]]
-    return "\n".join([*lines, *textwrap.wrap(" ".join(places), WIDTH, initial_indent="  = ", subsequent_indent="  = ")])
-
-
-def blocks() -> Dict[str, str]:
-    """The record, by op."""
-    if not os.path.exists(RECORD):
-        return {}
-    with open(RECORD) as file:
-        parts = re.split(r"\n(?=\S)", file.read().strip())[1:]
-    return {part.split(" ", 1)[0]: part for part in parts}
+    text = "\n".join([*lines, *textwrap.wrap(" ".join(places), WIDTH, initial_indent="  = ", subsequent_indent="  = ")])
+    place_of = {recipes[place]: place for place in sample}
+    graphs = [
+        part._replace(recipes={place_of[of.recipe]: (name, of.outputs) for name, of in instances.items()})
+        for part, instances in parts
+    ]
+    return text, Block(digest(recipes), graphs)
 
 
 def recorded_version() -> str:
@@ -180,32 +172,29 @@ def recorded_version() -> str:
 
 
 def write(ops: Sequence[str]):
-    found = {**blocks(), **{op: block(op) for op in ops}}
+    made = {op: block(op) for op in ops}
+    found = {**blocks(), **{op: text for op, (text, _) in made.items()}}
     with open(RECORD, "w") as file:
         file.write(f"# Written by `python -m exhaust.golden --write`, with: {version()}\n")
         file.writelines(text + "\n" for op, text in sorted(found.items()) if table.line_of(op))
-
-
-def recorded(text: str) -> Tuple[str, Dict[int, str]]:
-    """For a block: the digest of all recipes, and the claims of some, by their place."""
-    first, *lines = text.split("\n")
-    claims = dict(line.strip().split(" ", 1) for line in lines if not line.startswith("  = "))
-    places = " ".join(line[4:] for line in lines if line.startswith("  = ")).split()
-    return first.split()[1], {int(re.match(r"\d+", place)[0]): claims[place.lstrip("0123456789")] for place in places}
+    for family in table.families():
+        path, of_family = record.path_of(family), ops_of(family)
+        if set(of_family) & set(made):
+            graphs = record.read_graphs(path) if os.path.exists(path) else {}
+            graphs.update((op, graph) for op, (_, graph) in made.items())
+            record.write_graphs(path, {op: graphs[op] for op in of_family if op in graphs})
 
 
 def changed(ops: Sequence[str]) -> Tuple[List[str], Dict[driver.Recipe, Tuple[str, str]]]:
     """Ops whose recipes are others than in the record, and recipes of which something else is claimed: what was, and what is."""
-    known, stale, found = blocks(), [], {}
-    for op in ops:
-        recipes = recipes_of(op)
-        of_all, claims = recorded(known[op]) if op in known else ("", {})
-        if of_all != digest(recipes):
-            stale.append(op)
-            continue
-        now = claimed([recipes[place] for place in claims])
-        found.update({recipes[p]: (was, now[recipes[p]]) for p, was in claims.items() if now[recipes[p]] != was})
-    return stale, found
+    recipes = {op: recipes_of(op) for op in ops}
+    graphs: Dict[str, Block] = {}
+    for family in table.families():
+        if set(ops) & set(ops_of(family)) and os.path.exists(record.path_of(family)):
+            graphs.update(record.read_graphs(record.path_of(family)))
+    stale = [op for op in ops if op not in graphs or graphs[op].digest != digest(recipes[op])]
+    found = record.differing(harness.graft_opt(), {op: graphs[op] for op in ops if op not in stale})
+    return stale, {recipes[op][place]: claims for op, of in found.items() for place, claims in of.items()}
 
 
 def told(differing: Dict[driver.Recipe, Tuple[str, str]], failures: Sequence[driver.Failure]) -> List[str]:
