@@ -14,10 +14,14 @@
 //     p = _FromReplicas(b) pick   →   p = _FromReplicas(b) sum
 //     n = _Scale(p) power=1           n = Identity(p)
 //
-// If a mean cannot be weighed, such as one of two feeds with different numbers
-// of rows, it waits for a check that all replicas have equally many rows. N
-// numbers are equal exactly if N times the sum of their squares is the square
-// of their sum:
+// No op may show that two feeds of a mean have equally many rows. The mean is
+// then weighed by the rows of one feed, and waits for a check on both: either
+// each replica has as many rows of one feed as of the other, or all replicas
+// have equally many rows of each feed, so that all weights are equal.
+//
+// If a mean cannot be weighed, such as one of half precision, it waits for a
+// check that all replicas have equally many rows. N numbers are equal exactly
+// if N times the sum of their squares is the square of their sum:
 //
 //     s = _FromReplicas(g) sum   →   r = Pack*(rows of x/split, their square)
 //                                    t = _FromReplicas(r) sum
@@ -72,7 +76,16 @@ private:
     SizeOrigins::Origin Origin; ///< The origin of the number of rows.
     std::string Feed;
   };
+  /// Sums over all replicas, as one vector.
+  struct Sums {
+    std::string Name;
+    Endpoint All;
+  };
   Endpoint rowsOf(const Twine &Name, Endpoint Local, int64_t Along);
+  Sums addUp(const Twine &Name, ArrayRef<Endpoint> Numbers);
+  Endpoint element(const Sums &Of, unsigned I);
+  Endpoint isEven(const Sums &Of, unsigned I);
+  Endpoint square(const Twine &Name, Endpoint Of);
   std::vector<Rows> findRows(const ProgramFacts &Facts) const;
   bool isMean(const ProgramFacts &Facts, NodeId N) const;
   bool isScaledNumber(NodeId N) const;
@@ -100,6 +113,7 @@ private:
   Endpoint power(Weights &W, unsigned Type, int64_t Power, bool OfAll);
   NodeId multiply(NodeId Merge, Weights &W, int64_t Power);
   void waitForEqual(NodeId Term, const Sources &Of);
+  NodeId relate(const RowsRead::Source &One, const RowsRead::Source &Two);
 
   Graph *G = nullptr;
   unsigned Replicas = 0;
@@ -107,6 +121,7 @@ private:
   std::map<NodeId, Endpoint> Counts; ///< By source: its rows on a replica.
   /// By two sources: the gate of a check that they have equally many rows.
   std::map<std::pair<NodeId, NodeId>, NodeId> Equal;
+  std::map<std::pair<NodeId, NodeId>, NodeId> Related; ///< See relate().
 };
 
 constexpr StringLiteral RowsCheckName = "graft/check_rows";
@@ -173,41 +188,65 @@ Endpoint WeighRows::rowsOf(const Twine &Name, Endpoint Local, int64_t Along) {
              Inserted::Check, Copies::PerReplica);
 }
 
+/// Adds the sums over all replicas of numbers of each replica.
+WeighRows::Sums WeighRows::addUp(const Twine &Name,
+                                 ArrayRef<Endpoint> Numbers) {
+  AttrRun T;
+  T.type("T", DT_INT64);
+  Endpoint Packed =
+      add(Name + "/numbers", op::Pack, Numbers, Numbers.back().Node,
+          AttrRun(T)
+              .integer("N", static_cast<int64_t>(Numbers.size()))
+              .integer("axis", 0),
+          Inserted::Check, Copies::PerReplica);
+  return {Name.str(),
+          add(Name + "/sums", FromReplicasOp, Packed, Packed.Node,
+              AttrRun(T).string(CombineAttr, combine::Sum), Inserted::Merge)};
+}
+
+/// Returns element \p I of \p Of.
+Endpoint WeighRows::element(const Sums &Of, unsigned I) {
+  std::string Name = Of.Name + "/sum_" + std::to_string(I);
+  NodeId After = Of.All.Node;
+  auto Number = [&](const Twine &Suffix, int64_t Value) {
+    return constant(Name + Suffix, After, DT_INT32,
+                    encodeIntTensor(DT_INT32, {}, Value));
+  };
+  return add(Name, op::GatherV2, {Of.All, Number("/at", I), Number("/axis", 0)},
+             After,
+             AttrRun()
+                 .type("Tparams", DT_INT64)
+                 .type("Tindices", DT_INT32)
+                 .type("Taxis", DT_INT32));
+}
+
+/// Returns true if all replicas have the same number. Element \p I of \p Of is
+/// the sum of these numbers, and the next element the sum of their squares.
+Endpoint WeighRows::isEven(const Sums &Of, unsigned I) {
+  std::string Name = Of.Name + "/even_" + std::to_string(I);
+  AttrRun T;
+  T.type("T", DT_INT64);
+  Endpoint Sum = element(Of, I), Squares = element(Of, I + 1);
+  Endpoint Count = constant(Name + "/replicas", Squares.Node, DT_INT64,
+                            encodeIntTensor(DT_INT64, {}, int64_t(Replicas)));
+  Endpoint Left =
+      add(Name + "/left", op::Mul, {Squares, Count}, Squares.Node, T);
+  Endpoint Right = add(Name + "/right", op::Mul, {Sum, Sum}, Left.Node, T);
+  return add(Name, op::Equal, {Left, Right}, Right.Node, T);
+}
+
+/// Returns the square of a number of each replica.
+Endpoint WeighRows::square(const Twine &Name, Endpoint Of) {
+  return add(Name, op::Mul, {Of, Of}, Of.Node, AttrRun().type("T", DT_INT64),
+             Inserted::Check, Copies::PerReplica);
+}
+
 /// Adds the check of the rows of \p Of. Returns the gate.
 NodeId WeighRows::check(const Rows &Of) {
-  constexpr unsigned Type = DT_INT64;
   std::string Name = (RowsCheckName + "/" + Of.Feed).str();
-  AttrRun T, Take;
-  T.type("T", Type);
-  Take.type("Tparams", Type).type("Tindices", DT_INT32).type("Taxis", DT_INT32);
-  auto Number = [&](const Twine &Suffix, unsigned Is, int64_t Value) {
-    return constant(Name + "/" + Suffix, Of.Node, Is,
-                    encodeIntTensor(Is, {}, Value));
-  };
-  Endpoint Zero = Number("zero", DT_INT32, 0), One = Number("one", DT_INT32, 1),
-           Count = Number("replicas", Type, Replicas);
-  Copies Each = Copies::PerReplica;
   Endpoint Rows = rowsOf(Name, {Of.Node, 0}, Of.Axis);
-  Endpoint Square = add(Name + "/square", op::Mul, {Rows, Rows}, Rows.Node, T,
-                        Inserted::Check, Each);
-  Endpoint Both =
-      add(Name + "/both", op::Pack, {Rows, Square}, Square.Node,
-          AttrRun().type("T", Type).integer("N", 2).integer("axis", 0),
-          Inserted::Check, Each);
-  Endpoint Sums =
-      add(Name + "/sums", FromReplicasOp, Both, Both.Node,
-          AttrRun().type("T", Type).string(CombineAttr, combine::Sum),
-          Inserted::Merge);
-  Endpoint OfRows =
-      add(Name + "/all", op::GatherV2, {Sums, Zero, Zero}, Sums.Node, Take);
-  Endpoint OfSquares = add(Name + "/squares", op::GatherV2, {Sums, One, Zero},
-                           OfRows.Node, Take);
-  Endpoint Left =
-      add(Name + "/left", op::Mul, {OfSquares, Count}, OfSquares.Node, T);
-  Endpoint Right =
-      add(Name + "/right", op::Mul, {OfRows, OfRows}, Left.Node, T);
-  Endpoint Same = add(Name + "/same", op::Equal, {Left, Right}, Right.Node, T);
-  return insertAssertion(*G, Name, Same,
+  Sums All = addUp(Name, {Rows, square(Name + "/square", Rows)});
+  return insertAssertion(*G, Name, isEven(All, 0),
                          "workers feed different numbers of rows to '" +
                              Of.Feed + "': feed as many rows on each");
 }
@@ -366,10 +405,11 @@ NodeId WeighRows::multiply(NodeId Merge, Weights &W, int64_t Power) {
 }
 
 /// Makes \p Term wait for checks that the sources \p Of have equally many rows
-/// on each replica. Row counts of one origin are equal without a check.
+/// on each replica, where an op needs that. Row counts of one origin are equal
+/// without a check.
 void WeighRows::waitForEqual(NodeId Term, const Sources &Of) {
   for (const RowsRead::Source *Other : ArrayRef(Of).drop_front()) {
-    if (Other->Origin == Of[0]->Origin)
+    if (Other->Origin == Of[0]->Origin || Other->Rows != Of[0]->Rows)
       continue;
     std::string Names[] = {feedOf(Of[0]->Node), feedOf(Other->Node)};
     std::string Name = (WeightsName + "/" + Names[0] + "/as_" + Names[1]).str();
@@ -387,15 +427,48 @@ void WeighRows::waitForEqual(NodeId Term, const Sources &Of) {
   }
 }
 
+/// Returns the gate of a check that each replica has as many rows of \p One as
+/// of \p Two, or that all replicas have equally many rows of each.
+NodeId WeighRows::relate(const RowsRead::Source &One,
+                         const RowsRead::Source &Two) {
+  auto [It, New] = Related.try_emplace({One.Node, Two.Node}, NoNode);
+  if (!New)
+    return It->second;
+  std::string Names[] = {feedOf(One.Node), feedOf(Two.Node)};
+  std::string Name = (WeightsName + "/" + Names[0] + "/with_" + Names[1]).str();
+  AttrRun T;
+  T.type("T", DT_INT64);
+  Endpoint A = countOf(One), B = countOf(Two);
+  Endpoint Apart = add(Name + "/apart", op::Sub, {A, B}, B.Node, T,
+                       Inserted::Check, Copies::PerReplica);
+  Sums All = addUp(Name, {A, square(Name + "/square", A), B,
+                          square(Name + "/other_square", B),
+                          square(Name + "/distance", Apart)});
+  Endpoint EvenA = isEven(All, 0), EvenB = isEven(All, 2),
+           Distance = element(All, 4);
+  Endpoint Even = add(Name + "/even", op::LogicalAnd, {EvenA, EvenB},
+                      EvenB.Node, AttrRun());
+  Endpoint Zero = constant(Name + "/none", Distance.Node, DT_INT64,
+                           encodeIntTensor(DT_INT64, {}, int64_t(0)));
+  Endpoint Same =
+      add(Name + "/same", op::Equal, {Distance, Zero}, Distance.Node, T);
+  Endpoint Either =
+      add(Name + "/either", op::LogicalOr, {Even, Same}, Same.Node, AttrRun());
+  return It->second = insertAssertion(
+             *G, Name, Either,
+             "workers feed different numbers of rows to '" + Names[0] +
+                 "' and '" + Names[1] +
+                 "': on each worker, feed as many rows to one as to the other");
+}
+
 /// Makes the result of \p Merge right for any numbers of rows. Returns false if
 /// no weight is known to be right.
 bool WeighRows::weigh(const ProgramFacts &Facts, RowsRead &Read, NodeId Merge) {
   Endpoint Term = G->input(Merge, 0);
   Sources Of = Read.of(Term.Node);
   if (Of.empty() || G->hasAttr(Merge, AssumedAttr) ||
-      G->node(Merge).NumData != 1 || any_of(Of, [&](const RowsRead::Source *S) {
-        return !S->IsFed || S->Rows != Of[0]->Rows;
-      }))
+      G->node(Merge).NumData != 1 ||
+      !all_of(Of, [](const RowsRead::Source *S) { return S->IsFed; }))
     return false;
   StringRef How = G->stringAttr(Merge, CombineAttr).value_or("");
   ReplicationType Type = Facts.Types.number(Term);
@@ -408,7 +481,10 @@ bool WeighRows::weigh(const ProgramFacts &Facts, RowsRead &Read, NodeId Merge) {
   bool IsConcat = How == combine::Concat && Type.isSharded();
   if (Type.K != -Result.Power || (!IsSum && !IsNumber && !IsConcat))
     return false;
-  if (IsNumber && Result.Power == 1) {
+  SmallVector<const RowsRead::Source *, 4> Unrelated;
+  copy_if(Of, std::back_inserter(Unrelated),
+          [&](const RowsRead::Source *S) { return S->Rows != Of[0]->Rows; });
+  if (IsNumber && Result.Power == 1 && Unrelated.empty()) {
     G->setStringAttr(Merge, CombineAttr, combine::Sum);
     G->node(Merge).Flags &= static_cast<uint16_t>(~NF_ElidePrimary);
     for (NodeId Scale : Result.Scales) {
@@ -433,6 +509,8 @@ bool WeighRows::weigh(const ProgramFacts &Facts, RowsRead &Read, NodeId Merge) {
     G->setIntAttr(Scale, WeightAttr, -Result.Power);
     G->node(Scale).Kind = Inserted::Weight;
     G->addControlInput(Scale, W.Gate);
+    for (const RowsRead::Source *Other : Unrelated)
+      G->addControlInput(Scale, relate(*Of[0], *Other));
   }
   return true;
 }

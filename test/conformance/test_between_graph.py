@@ -330,10 +330,8 @@ def rejoined(both, i, fetches, feeds):
 
 # Models whose steps need equally many rows, and the reasons. The model `tiled_support` itself needs 8 rows.
 DENIED = {
-    "gan": "two feeds that need not have equally many rows",
     "fed_behind": "splits a tensor that one worker computes",
     "fed_rows": "feeds the batch size",
-    "fields": "two feeds that need not have equally many rows",
     "gram": "every worker needs the number of all rows",
     "hardest": "every worker needs the number of all rows",
     "losses_module": "every worker needs the number of all rows",

@@ -9,7 +9,8 @@
 //
 //   - that the product and the quotient have the same rows and the same power;
 //   - that the value depends on no other rows, or waits for a check that the
-//     replica has as many of these as of its own.
+//     replica has as many of these as of its own. The quotient may wait instead
+//     for a check that this holds, or that all replicas have equally many rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -65,8 +66,7 @@ private:
     return A.Rows == B.Rows && A.Power == B.Power;
   }
   bool isDivided(NodeId N, const RowWeight &By, bool IsCombined);
-  bool waitsFor(NodeId Product, const RowCount &Own,
-                const RowCount &Other) const;
+  bool waitsFor(NodeId Product, const RowCount &Own, const RowCount &Other);
   static RowCount rowsOf(const RowsRead::Source &S) {
     return {{S.Node, 0}, S.Axis};
   }
@@ -74,6 +74,7 @@ private:
   Comparison &C;
   const Graph &G;
   RowsRead Read;
+  std::vector<NodeId> Quotients; ///< The quotients of the current product.
 };
 
 /// Returns true if each use of \p N, a value multiplied by \p By, leads to a
@@ -87,6 +88,7 @@ bool WeightChecker::isDivided(NodeId N, const RowWeight &By, bool IsCombined) {
       return true;
     if (G.node(User).Kind == Inserted::Weight) {
       auto Of = rowWeight(G, G.input(User, 1));
+      Quotients.push_back(User);
       return !IsCombined || !Of || !Of->OfAll || !isSame(*Of, By);
     }
     bool Combines = C.opKind(User) == OpKind::FromReplicas;
@@ -98,14 +100,22 @@ bool WeightChecker::isDivided(NodeId N, const RowWeight &By, bool IsCombined) {
 }
 
 /// Returns true if \p Product waits for a check that \p Own and \p Other are
-/// equal.
+/// equal, or if all its quotients wait for a check that these are equal or the
+/// same on all replicas.
 bool WeightChecker::waitsFor(NodeId Product, const RowCount &Own,
-                             const RowCount &Other) const {
-  return any_of(G.controlInputs(Product), [&](Endpoint E) {
-    auto Rows = comparedRows(G, E.Node);
+                             const RowCount &Other) {
+  auto AreThese = [&](const auto &Rows) {
     return Rows &&
            (*Rows == std::pair(Own, Other) || *Rows == std::pair(Other, Own));
-  });
+  };
+  return any_of(
+             G.controlInputs(Product),
+             [&](Endpoint E) { return AreThese(comparedRows(G, E.Node)); }) ||
+         all_of(Quotients, [&](NodeId N) {
+           return any_of(G.controlInputs(N), [&](Endpoint E) {
+             return AreThese(relatedRows(G, E.Node, C.Replicas));
+           });
+         });
 }
 
 void WeightChecker::check(NodeId N) {
@@ -129,6 +139,7 @@ void WeightChecker::check(NodeId N) {
                  "its term by its number of rows");
     return;
   }
+  Quotients.clear();
   if (!isDivided(N, *Weight, false))
     C.error(N, "multiplies by the number of rows of a replica, but no node "
                "divides the sum by the number of all rows");

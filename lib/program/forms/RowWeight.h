@@ -47,6 +47,16 @@ std::optional<RowWeight> rowWeight(const Graph &G, Endpoint E);
 std::optional<std::pair<RowCount, RowCount>> comparedRows(const Graph &G,
                                                           NodeId Gate);
 
+/// Returns the two numbers of rows of which the assertion of \p Gate shows that
+/// they are equal on each of \p Replicas replicas, or that all replicas have
+/// the same two numbers. Returns nothing if there is no such assertion.
+///
+///     s = _FromReplicas(Pack*(a, a * a, b, b * b, (a - b) * (a - b))) sum
+///     Assert((s[1] * N == s[0] * s[0] and s[3] * N == s[2] * s[2])
+///            or s[4] == 0)
+std::optional<std::pair<RowCount, RowCount>>
+relatedRows(const Graph &G, NodeId Gate, unsigned Replicas);
+
 } // namespace graft
 
 #endif // GRAFT_LIB_PROGRAM_FORMS_ROWWEIGHT_H
