@@ -13,14 +13,14 @@
 //                            Apply*(b, lr, g, ^graft/check_copies)
 //
 // One variable suffices, since a checkpoint has all variables. The pass chooses
-// the variable with the fewest elements that the step updates. All its writes
-// must depend on the batch, so that they wait for the check and none runs
-// between the reads. Writes of unreplicated values (initial or restored) are
-// the exception. Each update must need an initialized variable, because the
-// check fails on an uninitialized one.
+// the smallest variable that the step updates. All writes of this variable must
+// depend on the batch. Then they wait for the check, and none runs between the
+// reads. Writes of unreplicated values (initial or restored) are exempt. Each
+// update must need an initialized variable, because the check fails on an
+// uninitialized one.
 //
-// Relies on: graft/refresh_copies, which the message names, and a program
-// without unproved values, which could make copies differ too.
+// Relies on: graft/refresh_copies, which the error message names. Relies on a
+// program without unproved values, because these could make copies differ, too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -106,7 +106,8 @@ bool CheckCopies::collectUpdates(NodeId Var, std::vector<NodeId> &Result) {
   for (Use U : G->uses(Var)) {
     if (!G->isData(U) || G->node(U.User).Kind == Inserted::Refresh)
       continue;
-    // In a branch or a loop the variable has another name.
+    // An op such as Switch forwards the variable. This search does not find
+    // updates behind such an op.
     Fits &= Vars->variableOf({U.User, 0}) == NoNode ||
             Vars->isUpdate(*G, U.User) || G->node(U.User).Kind != Inserted::No;
     if (!Vars->isUpdate(*G, U.User))

@@ -11,9 +11,10 @@
 //     g/reduce = _Reduce*(g)  erased  →  g      because g is Partial, k=1,
 //     Apply*(w, lr, g/reduce)            and the reduction scales by N^-1
 //
-// If variables are partitioned, the check first partitions them in the input
-// too, and checks that separately (lib/certify/partition/PartitionCheck.h). A
-// partitioned graph without replicas gets this check alone.
+// If variables are partitioned, the check first partitions the variables of the
+// input, too, and checks this edit separately
+// (lib/certify/partition/PartitionCheck.h). For a partitioned graph without
+// replicas, this is the only check.
 //
 // If the pass runs alone on a text file, the option {input=FILE} names the
 // input graph. The pass can then check a file that expand-replicas wrote, too:

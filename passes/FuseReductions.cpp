@@ -191,7 +191,8 @@ NodeId FuseReductions::add(const Twine &Name, StringRef Op,
   return N;
 }
 
-/// Returns a constant, one for all uses of the same name and value.
+/// Returns the integer constant called \p Name. All calls with one name share a
+/// node, so they must have the same value.
 NodeId FuseReductions::constant(const Twine &Name, ArrayRef<int64_t> Shape,
                                 ArrayRef<int64_t> Values, NodeId After) {
   auto [It, New] = Constants.try_emplace(Name.str(), NoNode);

@@ -12,13 +12,13 @@
 //                gate = NoOp(^c)                      waits for all members
 //                r = Identity*(c, ^gate)              what users read
 //
-// Adding works in any order and cannot hang; `auto` adds unless a variable asks
+// Adding works in any order and cannot hang. `auto` adds unless a variable asks
 // for NCCL on GPUs. A collective blocks if only some members run, so the gate
 // makes a run of one member run all members. A collective also blocks if
-// TensorFlow puts members on one device because others are missing (soft
-// placement). Then the step fails after `collective-timeout` seconds, in
-// TensorFlow 2.4 or later. Keys follow the order of names, so they do not
-// depend on the order of nodes.
+// TensorFlow puts several members on one device because a device is missing
+// (soft placement). Then the step fails after `collective-timeout` seconds, in
+// TensorFlow 2.4 or later. The keys of collectives follow the order of names,
+// so they do not depend on the order of nodes.
 //
 //   workers      c = CollectiveReduce*(g), gate and r as above, also for
 //                m = _FromReplicas(g) combine=sum     a value that exists once:
@@ -89,7 +89,7 @@ private:
     StringRef Combine;
     std::optional<int64_t> Assumed;
     StringRef Hint;             ///< Empty: none.
-    bool HasCollective = false; ///< Set if CPUs have a collective for it.
+    bool HasCollective = false; ///< Set if collectives can compute it.
   };
 
   void read(NodeId N);
@@ -344,8 +344,8 @@ InsertCollectives::findUneven(Module &M, ArrayRef<NodeId> Found) {
     const ProgramFacts &Facts = programFacts(M);
     unsigned Type = G->typeAttr(N, "T").value_or(DT_INVALID);
     auto Shape = Facts.Dims.shape(G->input(N, 0));
-    // In a graph with loops such a gather (lib/program/forms/LengthGather.h) is
-    // not proved.
+    // A gather of different row counts (lib/program/forms/LengthGather.h) is
+    // not proved in a graph with loops.
     if (Shape && !Shape->empty() && Shape->size() <= 16 && hasKernel(Type) &&
         !LoopInfo::find(*G, Facts.Order))
       Result[N] = static_cast<int64_t>(Shape->size());
@@ -353,7 +353,8 @@ InsertCollectives::findUneven(Module &M, ArrayRef<NodeId> Found) {
   return Result;
 }
 
-/// Returns the reductions and gathers, and the merges of workers, by name.
+/// Returns the reductions, the gathers and, for `workers`, the merges, sorted
+/// by name.
 std::vector<NodeId> InsertCollectives::findExchanges() const {
   enum : uint8_t { Other, Exchange, Merge };
   PerOp Roles(*G, [&](StringRef Op, const OpDef *) {
@@ -372,8 +373,8 @@ std::vector<NodeId> InsertCollectives::findExchanges() const {
   return Found;
 }
 
-/// Lowers the reduction or gather \p N, whose attributes were read. \p Rank is
-/// its rank if its row count differs between replicas, else 0.
+/// Lowers the reduction or gather \p N, after read(N). \p Rank is the rank of a
+/// tensor whose row count differs between replicas, else 0.
 void InsertCollectives::giveForm(NodeId N, bool Add, int64_t Rank,
                                  int64_t &InstanceKey) {
   // An unreplicated reduction is no collective: its result is on one device.

@@ -10,10 +10,11 @@
 //                                    r = ConcatV2(r/element, r/element_1/value)
 //
 // The step is then the single-device step on the concatenation, which replicate
-// splits and repeat-rows repeats like any other batch. Elements follow each
-// other in the order of the iterator, so elements of two iterators stay
-// together. The certificate takes its snapshot of the input after this pass:
-// --batch=per-replica asks for this step. Tests compare it with TensorFlow.
+// splits and repeat-rows repeats like any other batch. The elements keep the
+// order of the iterator. So element i of one iterator still belongs to element
+// i of another iterator. The certificate takes its snapshot of the input after
+// this pass: --batch=per-replica asks for this step. Tests compare it with
+// TensorFlow.
 //
 // The number of rows of an element must be unknown, and all other axes static.
 // The pass changes no read if the graph has another read of a queue or an

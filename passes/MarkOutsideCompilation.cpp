@@ -10,11 +10,11 @@
 //     e = Exp(n) _tpu_replicate=cluster _xla_outside_compilation=0
 //     TPUReplicateMetadata host_compute_core=["0:1"]
 //
-// The gradients of the ops are moved too, with a different id. Before
-// tpu-replicate there is no computation. All nodes of the graph then share one
-// count of ids, and tpu-replicate keeps the ids of nodes that it puts into a
-// computation. Nodes of a function body get ids of the computation that calls
-// the function.
+// The gradients of the ops are moved too, with a different id. Nodes of a
+// function body get ids of the computation that calls the function. If the pass
+// runs before tpu-replicate, the graph has no computation yet. Then all nodes
+// of the graph share one count of ids. tpu-replicate keeps the ids of the nodes
+// that it puts into a computation.
 //
 // Relies on: lib/lower/tpu/HostClusters.h; a graph that TensorFlow marked is
 // accepted too.
@@ -71,7 +71,7 @@ private:
   struct Pattern {
     StringRef Text;
     std::optional<GlobPattern> Function; ///< Set for nodes of bodies.
-    std::optional<GlobPattern> Node;     ///< None: Text is a type.
+    std::optional<GlobPattern> Node;     ///< Unset: Text is an op.
     bool Met = false;
     bool matches(StringRef Name, StringRef Op) const {
       return Node ? !Function && Node->match(Name) : Text == Op;

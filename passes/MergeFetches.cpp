@@ -160,7 +160,8 @@ void MergeFetches::nameMerged(NodeId N) {
     Values.push_back(It->second);
   }
   G->setStringAttr(N, OriginAttr, Name);
-  // A node that is named after a variable is now named after its copy.
+  // The scope follows the name of a variable: `v/read` becomes
+  // `v/replica/read`.
   size_t Split = G->node(N).NameSplit;
   if (G->node(N).Plan == Policy::Replicated || Split >= Name.size())
     Split = 0;
@@ -357,7 +358,8 @@ PassResult MergeFetches::run(Module &M, DiagnosticEngine &D) {
     return PassResult::Failure;
   }
   Changed |= nameLocals(Found, End);
-  // The parts of a block have other sizes than the block.
+  // adoptFacts() cannot be used with blocks: the parts of a block have other
+  // sizes than the block.
   bool HasBlocks = any_of(seq(End, G->size()), [&](NodeId N) {
     return G->node(N).Kind == Inserted::Blocks;
   });

@@ -18,11 +18,11 @@
 // every run of the update runs the read anyway.
 //
 // On one device the order depends on the executor. With several replicas, one
-// replica may read before the update and another after it, which no run of the
-// input does. A run of the input may read first, and then computes the gradient
-// that the author asked for. So the ordered graph is a normal form of the
-// input, and the certificate takes its snapshot after this pass. The pass warns
-// of the order, because a single device may read after the update.
+// replica may read before the update and another replica after it. No run of
+// the input does this. A run of the input that reads first computes the
+// gradient that the author asked for. So the ordered graph is a normal form of
+// the input, and the certificate takes its snapshot after this pass. The pass
+// warns, because a single device may also read after the update.
 //
 // A node after an update may use a value that was read before the update. On
 // one device the node sees the updated value, since a reference is the same
@@ -34,7 +34,7 @@
 //                                         average = AssignSub(a, r/late, ^step)
 //
 // Some reads stay unordered, because a run of the update need not run them. The
-// same warning names these reads. Their users, such as a moving average, a
+// warning names these reads, too. Their users, such as a moving average, a
 // summary or a fetch, may get the old or the new value.
 //
 // Relies on: inlined functions (inline-functions).

@@ -9,21 +9,21 @@
 //     the host if that device is a TPU. If variables have destinations and all
 //     users of the node are on one device, by name or by colocation, the node
 //     is placed there.
-//   - If the input colocates a per-replica node with an unreplicated node, or
-//     with a node whose copies are all on one device, TensorFlow would place
-//     every copy there. So the colocation is dropped, except on nodes that use
-//     the variable of the other node in place.
+//   - The input may colocate a per-replica node with an unreplicated node, or
+//     with a node whose copies are all on one device. TensorFlow would then
+//     place every copy on that device. So the colocation is dropped, except on
+//     nodes that use the variable of the other node in place.
 //   - An unreplicated node is placed with the node that it is colocated with,
 //     which may be copy 0 of a per-replica node or a merged value, and with
 //     copy 0 of a variable that it uses in place. A stateful node does not
 //     move: its colocation is dropped instead.
 //   - A per-replica lookup stays where its table is.
 //   - An unreplicated node is in the task of replica 0 unless it names another
-//     task or is placed with a variable. TensorFlow would put a node without a
-//     device into the first task by name, which may be a server, and a node on
-//     /cpu:0 perhaps into another task than its source. The exceptions are a
-//     constant that only one server reads and a node that waits only for one
-//     server: they are on that server.
+//     task or is placed with a variable. A constant that only one server reads,
+//     and a node that waits only for one server, are on that server. Without
+//     this rule, TensorFlow would put a node without a device into the first
+//     task by name, which may be a server. A node on /cpu:0 might be in another
+//     task than its source.
 //   - A shard that a Pack reads several times is first copied to its replica's
 //     device. The shard is one output of a Split for all replicas. TensorFlow's
 //     arithmetic optimizer loses the output number when it turns the Pack into

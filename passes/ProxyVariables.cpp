@@ -27,10 +27,9 @@
 //
 // An unreplicated Identity of a read, as in `read_value()`, is a read as well.
 // Reads that wait for another node, such as a read after a write, still read
-// the variable. A variable gets no proxies if it may be written where no
-// refresh can follow: in a loop, by an op that the table does not know, through
-// another handle, or by two unordered updates in one run. A remark names the
-// reason.
+// the variable. A variable gets no proxies if a write of it may have no
+// refresh: a write in a loop, by an op outside of the op table, through another
+// handle, or by two unordered updates in one run. A remark names the reason.
 //
 // The file is long because it has both the search for variables that can have
 // proxies and the edit.
@@ -143,8 +142,9 @@ std::string ProxyVariables::findUses(Candidate &C) {
     Why = ("'" + G->name(Changes[0]) +
            "' and another update may run in any order")
               .str();
-  // A refresh waits for the replicas' reads, which fail if the variable has no
-  // value. An update in a branch that does not run needs no value.
+  // A refresh waits for the reads of the replicas, which fail if the variable
+  // has no value. A run of the input that does not take the branch of the
+  // update needs no value.
   for (NodeId Update : Changes)
     if (Why.empty() && When && !When->of(Update).empty() &&
         !readsBefore(C, NoNode, Update))

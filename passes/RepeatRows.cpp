@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Lets a step have any number of rows. If N does not divide the rows, the batch
-// is repeated, so that only n = gcd(N, rows) replicas have different shards and
-// the others repeat their work:
+// is repeated. Then only n = gcd(N, rows) replicas have different shards, and
+// the other replicas repeat their work:
 //
 //     x/split = _ToReplicas(x)        x/split = _ToReplicas(x, times)
 //     s = _FromReplicas(g) sum    →   s = _Scale(_FromReplicas(g) sum, n/N)
@@ -16,9 +16,9 @@
 // all added ops forward their input.
 //
 // Relies on: lib/program/forms/RowRepeat.h, lowered reductions, and
-// lib/infer/facts/RepeatedRows.h, which finds the nodes that must know n. If it
-// finds a node for which no n is right, the program stays as it is: a step
-// whose rows N does not divide then fails in the split.
+// lib/infer/facts/RepeatedRows.h, which finds the nodes that must know n. If no
+// n is right for a node, the program stays as it is. Then a step fails in the
+// split if N does not divide its rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -414,7 +414,8 @@ bool RepeatRows::checkGathers() {
   return Any;
 }
 
-/// Returns true if the ops that meet \p Need take the type of its value.
+/// Returns true if the ops that this pass adds for \p Need support the type of
+/// the tensor. Some of them also need a known rank.
 bool RepeatRows::isPossible(const RepeatedRows::Need &Need) const {
   Endpoint Of =
       G->input(Need.Node, static_cast<unsigned>(std::max(Need.Index, 0)));

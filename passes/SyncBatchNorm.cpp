@@ -25,12 +25,13 @@
 //     dx, ds, do = FusedBatchNormGrad*(dy, x, s, r1, r2) training
 //   →
 //     d, ds, do = FusedBatchNormGrad*(dy, x, s, m, v)
-//     c = s * Rsqrt(v + epsilon)       (and with channels last)
+//     c = s * Rsqrt(v + epsilon)
 //     dx = d - FusedBatchNorm*(x, c*ds/n, c*do/n, m, v)
 //
 // FusedBatchNormGrad in inference treats m and v as constants: d = c*dy lacks
-// the part of dx through m and v. The variance is the mean of squared centered
-// values, since a difference of two sums would cancel.
+// the part of dx through m and v. TensorFlow has this gradient only with
+// channels last, so other layouts are transposed. The variance is the mean of
+// squared centered values, since a difference of two sums would cancel.
 //
 // A node whose other outputs (the reserve spaces) have users beside its
 // gradient stays as it is, and insert-reductions warns.

@@ -30,8 +30,9 @@ using namespace llvm;
 
 namespace graft::certify {
 
-/// Edits the input \p G like the graph that \p Outputs were made from: inlines
-/// calls, orders reads and joins batches.
+/// Repeats on the input \p G the edits that precede the passes: inlines calls,
+/// orders reads and joins batches as in the graph from which \p Outputs were
+/// made.
 static void normalise(Graph &G, ArrayRef<const Graph *> Outputs) {
   inlineCalls(G, {.Kept = {}, .Like = Outputs.front()});
   if (any_of(Outputs, [](const Graph *Out) { return hasOrderedReads(*Out); })) {

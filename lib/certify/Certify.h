@@ -18,7 +18,7 @@
 
 namespace graft::certify {
 
-/// The claim about an output that is checked.
+/// The claim about an output to check.
 enum class Claim : uint8_t {
   Step, ///< The output computes the single-device step.
   Parts ///< The output is the input with partitioned variables.
@@ -59,8 +59,9 @@ int64_t mayBeAhead(const Graph &Output);
 
 /// Checks a graph in memory against a snapshot of its input.
 ///
-/// The snapshot must be from before the first edit. It then equals the file: no
-/// pass ran before, and no code writes the memory that the snapshot points to.
+/// The snapshot must be taken before the first edit of the graph. It then has
+/// the contents of the input file, because no code writes the memory that a
+/// snapshot points to.
 bool check(const InputGraph &Input, const Graph &Output,
            DiagnosticEngine &Diags, Claim What = Claim::Step);
 

@@ -58,7 +58,8 @@ SmallVector<AttrEntry, 8> Attributes::of(NodeId N) const {
 }
 
 uint64_t Attributes::hash(NodeId N) const {
-  // A sum, because attributes come in the order of a hash table.
+  // Add the hashes of the attributes, because a sum does not depend on their
+  // order, which is that of a hash table.
   uint64_t Sum = 0;
   for (const AttrEntry &A : G.attrs(N))
     if (counts(A.Key) && !isDefault(N, A))

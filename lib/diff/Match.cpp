@@ -139,8 +139,8 @@ private:
   /// Returns a hash of the inputs of \p N, as nodes of the second graph; 0 if
   /// an input has no pair.
   uint64_t readsOf(const Side &S, NodeId N) const;
-  /// Pairs the neighbors of pairs if they have the same op or, with
-  /// \p OfColor, the same color.
+  /// Pairs the neighbors of pairs if they have the same op or, if \p OfColor,
+  /// the same color.
   void byEdges(bool OfColor = false);
   void byName();
   using PlaceMap = SmallDenseMap<uint64_t, NodeId, 8>;
@@ -171,7 +171,8 @@ template <typename Fn> void Matcher::byKey(Fn Key, bool Backwards) {
   };
   Take(A, Result.InB, true);
   Take(B, Result.InA, false);
-  // In topological order of the first graph, or in its reverse.
+  // Pair nodes in topological order of the first graph or, if Backwards, in the
+  // reverse order.
   if (Backwards)
     std::reverse(Found.begin(), Found.end());
   for (auto &[OfA, OfB] : Found)
@@ -323,7 +324,7 @@ void Matcher::byEdges(bool OfColor) {
       if (auto It = Others.find(Place);
           N != NoNode && It != Others.end() && It->second != NoNode)
         Found.emplace_back(N, It->second);
-    // The order of hashes would be arbitrary.
+    // Sort the pairs, because the order of hashes is arbitrary.
     sort(Found);
     for (auto [N, M] : Found)
       if (MayBe(N, M))
@@ -339,8 +340,8 @@ void Matcher::byName() {
 
 Matching Matcher::run() {
   byColor();
-  // Ancestors do not tell nodes without inputs apart, and descendants do not
-  // tell nodes without users apart.
+  // Nodes without inputs all have equal ancestors, and nodes without users all
+  // have equal descendants. So these hashes are not used for them.
   auto Behind = [](const Side &S, NodeId N) {
     return S.G.dataInputs(N).empty() ? 0 : S.Behind[N];
   };

@@ -51,7 +51,8 @@ std::vector<std::string> StrategyOptions::devices(bool OnGpus) const {
   if (Type.empty())
     Type = *Replicate.DeviceType;
   std::vector<std::string> Of = Tasks;
-  // With --async, the step of the chief is the step of every worker.
+  // With --async, each worker runs the step of the chief on its own devices. So
+  // the list has only the devices of the chief.
   Of.resize(Async || Of.empty() ? 1 : Of.size());
   for (StringRef Task : Of)
     for (unsigned I = 0; I < Replicas; ++I)

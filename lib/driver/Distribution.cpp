@@ -390,7 +390,8 @@ Error checkMode(StrategyOptions &S, StringRef Output) {
   S.BetweenGraphs = true;
   S.Async = !Loose.empty();
   S.Staleness = Staleness;
-  // A worker with one replica runs the step of the input.
+  // An asynchronous worker with one replica runs the step of the input, so no
+  // feed is split.
   S.Replicate.Once = S.Async && S.Replicas == 1;
   if (given(Worker)) {
     if (Error E = Worker.take(S.Split))
@@ -447,7 +448,8 @@ Error chooseWorkers(StrategyOptions &S, std::vector<std::string> &Tasks) {
 /// Places one replica on each worker of ipu-multi-worker. Each worker is a
 /// task.
 Error checkWorkers(StrategyOptions &S, const OtherOptions &Other) {
-  // The replicated program is gone, and a file has only a part of the step.
+  // After the lowering there is no replicated program to print or explain. Each
+  // file has one replica, so flags for several replicas do not apply.
   std::string Flag =
       firstGiven({Replicas, Devices, Resources, Reduction, CheckCopies},
                  Other.EmitsTypes ? "--emit=types"
@@ -664,7 +666,7 @@ Error moveAccelerators(StrategyOptions &S, const InputDevices &Input) {
         ", and not all of these are devices of replicas; map each to one, "
         "with --device-map=" +
         Input.Accelerators.front() + "=" + Here.front() + " and so on");
-  // A TPU runs only its computation.
+  // A TPU runs only its computation, so these nodes go to the CPU.
   std::string To =
       S.To == Lowering::Tpu ? std::string("/device:CPU:0") : Here.front();
   S.Devices.Map.add(Input.Accelerators.front() + "=" + To);

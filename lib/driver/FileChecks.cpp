@@ -18,7 +18,8 @@ using namespace llvm;
 
 namespace graft {
 
-/// Returns the real path of \p File, through links, also if it does not exist.
+/// Returns the real path of \p File after all links are followed. \p File need
+/// not exist.
 static SmallString<256> placeOf(StringRef File) {
   SmallString<256> Real, Whole(File);
   if (!sys::fs::real_path(File, Real))
@@ -32,7 +33,7 @@ static SmallString<256> placeOf(StringRef File) {
   return Real;
 }
 
-/// Returns true if two names mean one file, through links too.
+/// Returns true if \p A and \p B name one file, maybe through links.
 static bool areSame(StringRef A, StringRef B) {
   bool Same = false;
   if (!sys::fs::equivalent(A, B, Same))
@@ -40,7 +41,8 @@ static bool areSame(StringRef A, StringRef B) {
   return placeOf(A) == placeOf(B);
 }
 
-/// Returns true if \p File is, or would be, the folder \p Folder or in it.
+/// Returns true if \p File is \p Folder or a path in \p Folder. Neither need
+/// exist.
 static bool isIn(StringRef File, StringRef Folder) {
   SmallString<256> Inner = placeOf(File), Outer = placeOf(Folder);
   StringRef Rest(Inner);

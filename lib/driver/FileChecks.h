@@ -19,9 +19,10 @@ namespace graft {
 llvm::Error checkFiles(const ToolOptions &O, llvm::StringRef Output,
                        llvm::ArrayRef<std::string> Graph);
 
-/// Returns an error if \p Output cannot be the folder for the rewritten folder
-/// O.Input: neither folder may contain the other. The output may contain no
-/// other file that is read or written.
+/// Returns an error if the SavedModel in the folder O.Input cannot be written
+/// to the folder \p Output. Neither folder may contain the other. No further
+/// input may be in \p Output. No other file that graft writes may be in either
+/// folder.
 llvm::Error checkFolder(const ToolOptions &O, llvm::StringRef Output);
 
 } // namespace graft

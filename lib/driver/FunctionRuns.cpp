@@ -69,7 +69,7 @@ private:
   FunctionLibrary Library;
   StrategyOptions Strategy;
   std::vector<SavedFunction> Chosen;
-  std::vector<bool> HasFeed; ///< By --feed rule: a function has its feed.
+  std::vector<bool> HasFeed; ///< By --feed rule: set if it fits a function.
   std::map<std::string, tensorflow::FunctionDef> Bodies;
   std::vector<std::string> Spread, Left;
   uint64_t Bytes = 0; ///< The size of all bodies.

@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The description comes from the graph as it was read. The verdict comes from a
-// run of the same passes as with --replicas=2, whose result is not written.
+// trial run of the passes that --replicas=2 selects. The trial writes no
+// output.
 //
 //===----------------------------------------------------------------------===//
 

@@ -12,9 +12,9 @@
 
 namespace graft {
 
-/// Warns if no op of the graph, or of a function, updates a variable with more
-/// than an initial or a restored value. An op that assigns a value counts if
-/// the value depends on the batch or on a variable.
+/// Warns if neither the graph nor a function has an op that updates a variable.
+/// An assignment is an update only if its value depends on the batch or on a
+/// variable. Assignments of initial or restored values are no updates.
 void warnOfNoUpdate(const Module &M, DiagnosticEngine &Diags);
 
 } // namespace graft

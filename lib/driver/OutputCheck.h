@@ -17,19 +17,19 @@
 
 namespace graft {
 
-/// Opens the bytes that will replace the output \p Name: \p Files, one after
-/// the other, are the bytes of one message.
+/// Opens \p Files, which will replace the output \p Name, as one buffer. The
+/// concatenated \p Files are one message.
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
 openWritten(llvm::ArrayRef<std::string> Files, llvm::StringRef Name);
 
-/// Reads the output of \p M before it replaces the file \p Name: \p Files, one
-/// after the other, are the bytes of one message. The output must verify and
-/// compute the step of the input.
+/// Reads the output of \p M from \p Files, before these replace the output
+/// \p Name. The concatenated \p Files are one message. Returns an error unless
+/// the output verifies and computes the step of the input.
 llvm::Error checkWritten(const Module &M, llvm::ArrayRef<std::string> Files,
                          OutputFormat Format, llvm::StringRef Name,
                          DiagnosticEngine &Diags);
 
-/// Checks the message \p Bytes in the same way.
+/// Checks the message \p Bytes as checkWritten() checks files.
 llvm::Error checkMessage(const Module &M,
                          std::unique_ptr<llvm::MemoryBuffer> Bytes,
                          OutputFormat Format, DiagnosticEngine &Diags);
@@ -37,7 +37,8 @@ llvm::Error checkMessage(const Module &M,
 /// Returns the names that the collections of \p M declare.
 certify::Declared declaredBy(const Module &M);
 
-/// Checks \p Graphs, the files of all workers, in the same way.
+/// Checks \p Graphs, the contents of the files of all workers. Together they
+/// must compute the step of the input.
 llvm::Error checkWorkers(const Module &M, llvm::ArrayRef<std::string> Graphs,
                          OutputFormat Format, DiagnosticEngine &Diags);
 

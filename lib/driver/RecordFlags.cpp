@@ -91,7 +91,7 @@ Error checkStrategyName(const std::string &Strategy) {
                        .Default("");
   if (!Ours.empty())
     return usageError("--strategy: graft has no strategy '" + Strategy +
-                      "'; the same in graft is --strategy=" + Ours);
+                      "'; use the equivalent --strategy=" + Ours);
   std::vector<std::string> Known = strategyNames();
   Known.emplace_back("the name of a strategy file");
   return checkWord("--strategy", Strategy, Known);

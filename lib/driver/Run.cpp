@@ -153,7 +153,7 @@ void Run::sayDevices(bool OnGpus) {
   printDiagnostic(errs(), File, D);
 }
 
-/// Remarks which MetaGraphDef of a SavedModel is rewritten.
+/// Adds a remark that names the rewritten MetaGraphDef of a SavedModel.
 void Run::sayMetaGraphs() {
   std::vector<std::string> Others = M.MetaGraphTags;
   if (Others.size() < 2)
@@ -187,7 +187,8 @@ bool Run::transform(const std::string *Text) {
     return false;
   }
   Manager.add(std::move(*Passes));
-  // Timing and printing require that every pass runs in its place.
+  // If Late is set, the checks at the end run while the output is written. To
+  // time or print passes, all of them must run in their order.
   Late = Text == nullptr && !betweenGraphs() && O.Write.Threads > 1 &&
          O.Output != "-" && !O.Show.VerifyEach && !O.Show.TimePasses &&
          !O.Show.Statistics && !O.Show.prints() &&
@@ -338,7 +339,7 @@ Error Run::checkWithOthers(ArrayRef<std::string> Files, OutputFormat Format) {
     Expected<Pipeline> Passes = Its.pipeline(devicesOf(Other->graph()), Once);
     if (!Passes)
       return Passes.takeError();
-    DiagnosticEngine Said; // Repeats the messages for this worker.
+    DiagnosticEngine Said; // Dropped: repeats this worker's messages.
     PassManager Runs;
     Runs.add(std::move(*Passes));
     if (!Runs.run(*Other, Said, Instrumentation()))

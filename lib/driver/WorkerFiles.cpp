@@ -41,6 +41,7 @@ static std::vector<std::string> namesOf(const Module &M, const Graph &Input,
       continue;
     NodeId Was = Input.find(G.name(N));
     // With Async, an update may wait for a node that has no users in the input.
+    // A session can still run this node.
     if (Was != NoNode && (!G.hasUses(N) || Named.contains(G.name(N)) ||
                           (S.Async && !Input.hasUses(Was))))
       Names.push_back(G.name(N).str());
@@ -71,7 +72,8 @@ static std::unique_ptr<Pass> lowering(const StrategyOptions &S,
   Assign.Worker = Worker;
   if (!S.Share.Servers->empty())
     Assign.Server = S.Share.Servers->front();
-  // Other device types do not have every op.
+  // Nodes without a device get only the type CPU: other device types do not
+  // have every op.
   if (S.DeviceType == "CPU")
     Assign.DeviceType = S.DeviceType;
   Assign.Staleness = S.Staleness;

@@ -33,8 +33,8 @@ NodeSet nodesBehind(const Graph &G, llvm::ArrayRef<NodeId> Ends);
 NodeSet nodesAround(const Graph &G, llvm::ArrayRef<NodeId> Middle,
                     unsigned Hops);
 
-/// Adds to \p Kept the nodes whose outputs cannot be fed to a node in \p Kept,
-/// and the rest of each loop.
+/// Adds to \p Kept the source of each input that no placeholder can replace,
+/// and the missing nodes of each loop of which a node is kept.
 void completeSelection(const Graph &G, NodeSet &Kept);
 
 /// Reduces \p M to \p Kept, completed, and to the functions that these nodes

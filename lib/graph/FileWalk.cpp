@@ -39,7 +39,7 @@ void FileWalk::releaseAll(const Graph &G) {
 }
 
 void FileWalk::step(NodeId N) {
-  // A node has some hundred bytes.
+  // Skip 4096 nodes until the next step: a node has only some hundred bytes.
   Next = N + 4096;
   const char *At = G.node(N).RawData;
   if (!At)

@@ -2,10 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Three walks read the fields of each node, fill the table of names, and find
-// the sources of inputs that are not among the nodes just before. No message
-// object is made. A fast path reads the usual encoding of a node. The general
-// reader reads any other legal encoding.
+// The first walk reads the fields of each node. It also finds inputs that come
+// from the nodes just before. The second walk fills the table of names. The
+// third walk finds the sources of all other inputs. No message object is made.
+// A fast path reads the usual encoding of a node. The general reader reads any
+// other legal encoding.
 //
 //===----------------------------------------------------------------------===//
 

@@ -107,7 +107,8 @@ void Graph::readProgramAttrs(NodeId N) {
     Nodes[N].Flags |= NF_ElidePrimary;
   if (Take(FixedDeviceAttr))
     Nodes[N].Flags |= NF_FixedDevice;
-  // Reading a program is no edit, but its bytes still have the attributes.
+  // Reading a program is no edit. But the bytes read still have the attributes
+  // of the program, so they must not be written.
   Nodes[N].RawData = nullptr;
   Nodes[N].Flags &= ~NF_Modified;
   Changed = WasChanged;

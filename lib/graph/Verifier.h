@@ -16,10 +16,10 @@
 namespace graft {
 
 /// Checks names, ports, numbers of inputs and outputs, ranks, cycles, `_class`
-/// and devices, and in an output of graft, collectives and initializers.
-/// Reports to \p Diags and returns true if there was no error. If \p Internal
-/// is true, names may start with `_`, as in graphs that a runtime dumped.
-/// TensorFlow cannot import such names.
+/// and devices. In an output of graft, also checks collectives and
+/// initializers. Reports to \p Diags and returns true if there was no error. If
+/// \p Internal is true, names may start with `_`, as in graphs that a runtime
+/// dumped. TensorFlow cannot import such names.
 bool verifyGraph(const Graph &G, DiagnosticEngine &Diags,
                  bool Internal = false);
 

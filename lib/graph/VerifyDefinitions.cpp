@@ -79,7 +79,7 @@ struct Wanted : WantedAttr {
   using WantedAttr::WantedAttr;
   uint8_t Slot = NoSlot; ///< The slot of its value, if types depend on it.
   GoodEntry Good;        ///< Unset for lists of types in a slot.
-  int64_t Number = 0;    ///< The number in the slot with Good.
+  int64_t Number = 0;    ///< The number that Good puts into the slot.
 };
 
 /// An argument, with slots in place of attributes.

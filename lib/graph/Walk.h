@@ -47,8 +47,8 @@ inline bool enter(llvm::DenseSet<NodeId> &Seen, NodeId N) {
 
 inline constexpr auto Everywhere = [](NodeId) { return true; };
 
-/// Adds to \p Seen the nodes \p From and all nodes that \p Next adds to the
-/// list for an added node at which \p GoesOn is true.
+/// Adds the nodes \p From to \p Seen. For each added node at which \p GoesOn is
+/// true, \p Next lists further nodes to add.
 template <typename SetT, typename GoesOnFn, typename NextFn>
 void close(std::vector<NodeId> From, SetT &Seen, GoesOnFn GoesOn, NextFn Next) {
   while (!From.empty()) {
@@ -61,8 +61,8 @@ void close(std::vector<NodeId> From, SetT &Seen, GoesOnFn GoesOn, NextFn Next) {
 
 } // namespace walk
 
-/// Adds to \p Seen the nodes \p From and all nodes that \p Visit adds to the
-/// list `std::vector<NodeId> &Next` for an added node.
+/// Adds the nodes \p From to \p Seen. For each added node, \p Visit appends
+/// further nodes to add to the list `std::vector<NodeId> &Next`.
 template <typename SetT, typename Fn>
 void walkFrom(std::vector<NodeId> From, SetT &Seen, Fn Visit) {
   walk::close(std::move(From), Seen, walk::Everywhere, Visit);
@@ -84,7 +84,8 @@ void walkInputs(const GraphT &G, std::vector<NodeId> From, Along Edges,
               });
 }
 
-/// Likewise, for the nodes that depend on \p From.
+/// Like walkInputs(), but adds the nodes that depend on \p From and continues
+/// at the users of a node.
 template <typename SetT, typename Fn = decltype(walk::Everywhere)>
 void walkUsers(const Graph &G, std::vector<NodeId> From, Along Edges,
                SetT &Seen, Fn GoesOn = walk::Everywhere) {

@@ -63,9 +63,9 @@ std::string shapeText(const TensorShapeProto &Shape) {
   return Out + "]";
 }
 
-/// Calls \p F with a zero of the type of the elements of \p T, as
-/// tensor_content has them, and with the repeated field of that type. Does
-/// nothing if the elements have no text.
+/// Calls \p F with a zero of the element type of \p T and with the repeated
+/// field for elements of this type. The zero has the size of an element in
+/// tensor_content. Does nothing if the elements have no text.
 template <typename Fn> void withElements(const TensorProto &T, Fn F) {
   switch (T.dtype()) {
   case tensorflow::DT_FLOAT:
@@ -95,7 +95,7 @@ template <typename Fn> void withElements(const TensorProto &T, Fn F) {
   }
 }
 
-/// Returns the elements that the repeated field of the type of \p T has.
+/// Returns the text of each element in the repeated field for the type of \p T.
 std::vector<std::string> fieldTexts(const TensorProto &T) {
   std::vector<std::string> Out;
   withElements(T, [&](auto, const auto &Values) {
@@ -256,7 +256,8 @@ std::string typedTensorText(const TensorProto &T) {
   return Values.empty() ? Type + ">" : Type + "=" + join(Values, ",") + ">";
 }
 
-/// Returns the texts that may be read as exactly the tensor \p T.
+/// Returns possible texts of the tensor \p T, shortest first. The reader may
+/// read a short text as another tensor.
 std::vector<std::string> tensorForms(const TensorProto &T) {
   std::vector<std::string> Forms;
   if (int64_t Count = nestedCount(T.tensor_shape(), MaxElements * MaxElements);
@@ -284,7 +285,8 @@ std::string functionText(const tensorflow::NameAttrList &F, unsigned Depth) {
   return F.attr_size() == 0 ? F.name() : Out;
 }
 
-/// Returns the texts that AttrTextReader may read as \p A, shortest first.
+/// Returns possible texts of \p A, shortest first. AttrTextReader may read a
+/// short text as another value.
 std::vector<std::string> forms(const AttrValue &A, unsigned Depth) {
   switch (A.value_case()) {
   case AttrValue::kF:

@@ -152,7 +152,8 @@ private:
     return Of->at(Index);
   }
 
-  /// Returns the types of the results \p Result of \p Node, or null.
+  /// Returns the types of the tensors in output \p Result of \p Node, or null
+  /// if they are not known.
   const Types *results(const NodeDef &Node, StringRef Result) {
     auto [It, New] = Known.try_emplace({&Node, Result});
     if (!New)

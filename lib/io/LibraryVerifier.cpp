@@ -103,7 +103,8 @@ private:
     }
   }
 
-  /// Returns the function that \p Node calls, whatever its op, or null.
+  /// Returns the function that \p Node calls, by its op or by the attribute `f`
+  /// of a PartitionedCall, or null.
   const FunctionDef *callee(const tensorflow::NodeDef &Node) const {
     if (auto It = ByName.find(Node.op()); It != ByName.end())
       return It->second;

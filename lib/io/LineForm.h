@@ -24,7 +24,8 @@
 namespace graft {
 
 struct LineForm {
-  /// The beginning of the line that precedes the other fields of the message.
+  /// The beginning of the line after the nodes. The other fields of the message
+  /// follow that line.
   static constexpr const char *Rest = "--- ";
   /// Returns true if a name without quotes cannot contain \p C.
   static bool endsName(char C) {

@@ -16,8 +16,8 @@
 namespace graft {
 
 /// Verifies the graph of \p M and every name that refers into it. An entry that
-/// names no node is no error if it named none in \p Original either (by
-/// default, the input of \p M). \p Internal: see verifyGraph.
+/// names no node is no error if it already named no node in \p Original, by
+/// default the input of \p M. \p Internal: see verifyGraph.
 bool verifyModule(const Module &M, DiagnosticEngine &Diags,
                   const Module *Original = nullptr, bool Internal = false);
 

@@ -130,7 +130,7 @@ Launcher::Launcher(const LaunchOptions &O, const ClusterSpec &Cluster)
 // Starting
 //===----------------------------------------------------------------------===//
 
-/// Turns the child into the command.
+/// Replaces the forked child by the command.
 void Launcher::become(char *const *Arguments, char *const *Environment, int Out,
                       int Err, int Failed) {
   ::setpgid(0, 0);
@@ -189,7 +189,7 @@ bool Launcher::start(Process &P) {
     cannotRun(Texts[0], Why);
     return false;
   }
-  // The child does the same; either may run first.
+  // The child sets its group, too, because either process may run first.
   ::setpgid(Pid, Pid);
   P.Pid = P.Group = Pid;
   for (int I : {0, 1})
@@ -213,7 +213,7 @@ bool Launcher::start(Process &P) {
 
 void Launcher::ended(Process &P, int How) {
   P.Pid = 0;
-  // Show its last lines before the message about it.
+  // Show the last lines of the process before the message about its end.
   Out.read();
   if (Now != Phase::Running || How == 0)
     return;

@@ -69,7 +69,7 @@ Error choosePorts(ClusterSpec &Cluster, unsigned Base) {
     if (!StringRef(Address).ends_with(":0"))
       continue;
     unsigned Port = 0;
-    // Used contains 0, the port of addresses to fill in.
+    // Used contains 0, because the addresses to fill in have port 0.
     while (Base == 0 ? Used.contains(Port) : Port == 0 && Next <= 65535) {
       Port = Base == 0 || !Used.contains(Next) ? bindPort(Next, Held) : 0;
       if (Base == 0 && Port == 0)

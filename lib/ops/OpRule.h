@@ -42,8 +42,8 @@ enum : uint32_t {
   /// Equal operands do not prove equal results on several replicas.
   Opaque = 1 << 7,
 
-  // A reduction moves up through the op, from a result to the operand in which
-  // the result is linear.
+  // A reduction of a result may move up through the op, to the operand in which
+  // the result is linear. Each trait names this operand.
   LinearInFirst = 1 << 8,   ///< Operand 0.
   LinearInSame = 1 << 9,    ///< The operand with the number of the result.
   LinearInEach = 1 << 10,   ///< Each operand.
@@ -85,7 +85,8 @@ enum : uint32_t {
   KeepsRows = 1 << 27,
   /// Data-dependent sizes of its operands must be equal.
   ComparesLengths = 1 << 28,
-  /// The sizes in SizeOperands are compared with those of ComparedOperands.
+  /// The sizes that SizeOperands hold are compared with the sizes of
+  /// ComparedOperands.
   ComparesWithSizes = 1 << 29,
   /// Operand 0 lists the sizes of a tensor, and the last operand has as many
   /// rows as the first of these sizes: Conv2DBackpropInput.

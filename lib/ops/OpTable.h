@@ -102,7 +102,8 @@ enum class UpdateKind : uint8_t {
   Count,
 };
 
-/// Slots of an op that changes variables: inputs 0..NumVars-1 are variables.
+/// The inputs of an op that changes variables. Inputs 0..NumVars-1 are the
+/// variables.
 struct UpdateDef {
   UpdateKind Kind = UpdateKind::None;
   uint8_t NumVars = 0;

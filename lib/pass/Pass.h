@@ -92,7 +92,8 @@ private:
 #define GRAFT_DEFINE_PASS(Class)                                               \
   std::unique_ptr<Pass> create##Class##Pass() { return Class::create(); }
 
-/// The same for a line GRAFT_PASS_WITH_OPTIONS(Class).
+/// Defines the function that GRAFT_PASS_WITH_OPTIONS(Class) in
+/// passes/Passes.def declares.
 #define GRAFT_DEFINE_PASS_WITH_OPTIONS(Class)                                  \
   std::unique_ptr<Pass> create##Class##Pass(const Class##Options &Options) {   \
     return Class::create(Options);                                             \

@@ -11,10 +11,10 @@
 
 namespace graft {
 
-/// Marks the nodes that join several elements of an iterator to one batch. The
-/// value is the number of elements on the IdentityN that returns the batch, and
-/// true on each node that returns one element. The attribute stays in the
-/// written file, so that a check of the file can join the input in the same
+/// Marks the nodes that join several elements of an iterator to one batch. On
+/// the IdentityN that returns the batch, the value is the number of elements.
+/// On each node that returns one element, it is true. The attribute stays in
+/// the written file, so that a check of the file can join the input in the same
 /// way.
 inline constexpr llvm::StringRef JoinedAttr = "_graft_joined";
 

@@ -51,8 +51,9 @@ private:
   DenseMap<NodeId, unsigned> Count; ///< The number of new reads.
   std::map<std::vector<NodeId>, uint32_t>
       Numbers; ///< By the nodes to wait for.
-  /// The new reads. The key is a view and port 0, or a variable and its port,
-  /// and then the number of the awaited nodes in Numbers.
+  /// The new reads. The first two parts of the key are a view and port 0, or a
+  /// variable and its port. The third is the number that Numbers has for the
+  /// awaited nodes.
   std::map<std::tuple<NodeId, uint32_t, uint32_t>, NodeId> Again;
 };
 

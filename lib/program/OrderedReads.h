@@ -31,8 +31,8 @@ struct OpenRead {
 /// usually the read runs first.
 void orderReads(Graph &G, llvm::ArrayRef<OpenRead> Reads);
 
-/// A use of the value of a reference variable that runs after an update. The
-/// use sees the written value, so it may as well read the variable again.
+/// A use of a reference variable's value by a node that runs after an update.
+/// The node sees the written value, so it may as well read the variable again.
 struct LateUse {
   NodeId Var; ///< The variable, or one of several.
   Use Of;

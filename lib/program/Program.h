@@ -20,8 +20,8 @@
 
 namespace graft {
 
-/// The name of a node in the input. Set if the merge of its value now has that
-/// name.
+/// On a renamed node: its name in the input. In most cases the merge of its
+/// value now has that name.
 inline constexpr llvm::StringRef OriginAttr = "_graft_origin";
 /// The slice of one part of a variable, `VARIABLE SHAPE SLICE`, with shape and
 /// slice as in a checkpoint: `w 10 4 0,5:0,4`. Stays in outputs, where no other

@@ -36,8 +36,8 @@
 
 namespace graft {
 
-/// Returns true if the integer of \p N, alone or with other values, determines
-/// the size of a tensor. Ignores the sizes of random samples unless \p OfDraws.
+/// Returns true if the size of a tensor depends on the integer of \p N. Ignores
+/// the sizes of random samples unless \p OfDraws.
 bool leadsToSize(const Graph &G, NodeId N, bool OfDraws = true);
 
 /// Finds feeds of one integer that determine the size of a tensor.

@@ -449,9 +449,9 @@ void Fetches::addForward() {
     }
     return bool(OfVariable[E.Node]);
   };
-  // Each merged value costs as many output bytes as a quarter of a node on each
-  // replica. The merged values before the last weight may cost 2 % of the
-  // output. MostNames bounds the time in a large graph.
+  // Limits the number of merged values. Each costs as many output bytes as a
+  // quarter of a node on each replica. The values before the last weight may
+  // cost 2 % of the output. MostNames bounds the time in a large graph.
   constexpr size_t LeastNames = 4, MostNames = 512, NodesForName = 16;
   const size_t Most =
       std::min<size_t>(MostNames, LeastNames + G.size() / NodesForName);

@@ -37,7 +37,7 @@ bool hasNoAggregate(const Graph &G, const ProgramFacts &Facts, Endpoint E);
 
 class Fetches {
 public:
-  /// With \p Picks, also finds scalars that are equal on all replicas.
+  /// If \p Picks, also finds scalars that are equal on all replicas.
   Fetches(const Graph &G, const ProgramFacts &Facts, bool Picks);
 
   /// Adds tensors of collections and signatures, initial values, and \p Names.

@@ -452,7 +452,8 @@ std::vector<NodeId> fedTensors(const Graph &G, const ProgramFacts &Facts) {
     if (!Type.isSharded() || !Shape || Shape->size() < 2)
       continue;
     if (Roles[This] == Stops) {
-      // The factor of a normalization has only one number for each row.
+      // Skips a StopGradient of the factor of a normalization, which has only
+      // one number for each row.
       if (Shape->size() == 2 && Facts.Dims.table().isKnown((*Shape)[1]) &&
           !Facts.Dims.table().isOne((*Shape)[1]) && IsOfVariable(N))
         Found.push_back(N);
@@ -553,10 +554,10 @@ private:
   KeptOnce Result;
 };
 
-/// Gathers rows for ops whose output has as many rows as they gather, such as
-/// Unique, which returns an index for each row. Without the gather, the
-/// inferred size of the output would be the size of a shard and wrongly match
-/// other shards. Returns true if there was such a node.
+/// Gathers rows for ops whose output has one row for each gathered row. An
+/// example is Unique, which returns an index for each row. Without the gather,
+/// the inferred size of the output would be the size of a shard and wrongly
+/// match other shards. Returns true if there was such a node.
 bool OnceFinder::gatherRows(const ProgramFacts &Facts) {
   auto GivesRows = [&](NodeId N) {
     return any_of(seq(0u, Facts.Dims.numOutputs(N)), [&](uint32_t Port) {
@@ -667,8 +668,9 @@ bool OnceFinder::fix(const ProgramFacts &Facts, ArrayRef<NodeId> Moved,
     }
   if (Fixed.size() != Before)
     return true;
-  // Sizes, not edges, make nodes outside of Moved unreplicated here. So each
-  // part is tried by itself.
+  // No edge joins Moved to the other nodes that would become unreplicated:
+  // their sizes are the reason. So each connected part of Moved is tried by
+  // itself.
   static constexpr unsigned MaxParts = 8;
   std::vector<std::vector<NodeId>> Parts = partsOf(G, Moved);
   for (size_t I = 0; I < Parts.size(); ++I)

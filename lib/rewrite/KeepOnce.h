@@ -29,12 +29,12 @@ struct KeptOnce {
   std::vector<std::pair<std::string, std::string>> Causes;
 };
 
-/// Makes unproved nodes of \p M unreplicated as far as possible. Does the same
-/// to computed tensors that users replace by feeds. \p Fetched has the names of
-/// fetched tensors. \p LocalBatchNorm is as in KeepOptions. Undoes \p Loops
-/// that become unreplicated. \p Gather gathers the rows of all replicas for
-/// nodes that demand them. It is called if a gather changes the output sizes of
-/// such a node.
+/// Makes unproved nodes of \p M unreplicated as far as possible. Also makes
+/// computed tensors unreplicated if users replace them by feeds. \p Fetched has
+/// the names of fetched tensors. \p LocalBatchNorm is as in KeepOptions. Undoes
+/// \p Loops that become unreplicated. \p Gather gathers the rows of all
+/// replicas for nodes that demand them. keepOnce() calls it if the gather
+/// changes the output sizes of such a node.
 KeptOnce keepOnce(Module &M, llvm::ArrayRef<std::string> Fetched,
                   bool LocalBatchNorm, std::vector<SharedLoop> Loops,
                   llvm::function_ref<void(const ProgramFacts &)> Gather,

@@ -22,7 +22,7 @@ using namespace llvm;
 
 namespace graft {
 
-/// Returns true if \p E is a number above 1, or sizes with such a number.
+/// Returns true if \p E is a number above 1, or a vector with such a number.
 static bool holdsNumber(const Graph &G, Endpoint E, unsigned Depth = 0) {
   constexpr unsigned MaxDepth = 4;
   StringRef Op = G.opName(E.Node);

@@ -21,9 +21,10 @@
 namespace graft {
 
 /// Returns true if constants may hold the row count of the operands of \p
-/// Splits: if a feed, an attribute or a shape without -1 has a static row
-/// count, or if an op creates or slices that many rows, or contracts a constant
-/// with rows. (The certificate refuses programs with other such constants.)
+/// Splits. That is so if a feed, an attribute or a shape without -1 states a
+/// number of rows. It is also so if an op creates or slices a constant number
+/// of rows, or contracts a constant. The certificate refuses a program in which
+/// another constant holds the row count.
 bool mayHoldRows(const Graph &G, llvm::ArrayRef<NodeId> Splits);
 
 class LocalConstants {

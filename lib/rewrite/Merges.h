@@ -13,13 +13,13 @@ namespace graft {
 
 /// Adds nodes that combine the local values of \p E, of type \p Type, into the
 /// global value. If the layout is Varying, they return the value of replica 0.
-/// Node names begin with \p Base. With \p Picked, adds a node even for a value
+/// Node names begin with \p Base. If \p Picked, adds a node even for a value
 /// that is equal on all replicas.
 Endpoint insertMerge(Graph &G, Endpoint E, ReplicationType Type,
                      llvm::StringRef Base, bool Picked);
 
-/// Adds nodes for the global sizes of the local sizes \p E: each is multiplied
-/// by the number of replicas to its power in \p Powers.
+/// Adds nodes that compute global sizes from the vector of local sizes \p E.
+/// Element i is multiplied by the number of replicas to the power \p Powers[i].
 Endpoint insertSizes(Graph &G, Endpoint E, llvm::ArrayRef<int64_t> Powers,
                      llvm::StringRef Base);
 

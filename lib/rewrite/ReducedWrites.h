@@ -21,9 +21,10 @@
 
 namespace graft {
 
-/// Returns for each demand of \p Facts, before any is met, the variables whose
-/// writes use its combined value. On the path to the write there is no other
-/// reduction, and all ops are elementwise, move elements, or are linear.
+/// Returns, for each demand of \p Facts, the variables whose writes use its
+/// combined value. \p Facts must be from before the reductions are inserted. On
+/// the path to the write there is no other reduction, and each op is
+/// elementwise, linear, or moves elements.
 std::vector<llvm::SetVector<NodeId>> variablesOf(const Graph &G,
                                                  const ProgramFacts &Facts);
 

@@ -20,7 +20,8 @@ llvm::StringRef specName(Synchronizer::SpecType Spec);
 
 /// The variables whose gradient is a reduced value.
 struct ReductionUse {
-  /// Variables that the value reaches through tensors of its size, by name.
+  /// Variables, ordered by name, whose updates the value reaches through
+  /// tensors of its size.
   llvm::SmallVector<NodeId, 2> Variables;
   /// The synchronizer of these variables, unless two of them differ.
   std::optional<Synchronizer> Sync;

@@ -13,9 +13,9 @@
 //                                     h/merged = _FromReplicas(h) concat
 //                                     Assign(v, h/merged)
 //
-// A reader of a reference after an update sees the written value. The split of
-// an earlier read has the old value. So such a reader is computed once, from
-// all rows.
+// A node that reads a reference after an update must see the written value, but
+// the split of an earlier read has the old value. So such a node is computed
+// once, from all rows.
 //
 //===----------------------------------------------------------------------===//
 

@@ -21,9 +21,9 @@ struct Joined {
   std::string str() const;
 };
 
-/// The work that grows with the row count and on which updates of variables
-/// depend, in operations for one row of the batch. An axis of unknown size
-/// counts as one.
+/// The work of a step in operations for one row of the batch. Counts only work
+/// that grows with the row count and on which updates of variables depend. An
+/// axis of unknown size counts as one.
 struct Spread {
   double Split = 0; ///< Work of replicas on their shards.
   double Once = 0;  ///< Work of unreplicated nodes, on all rows.

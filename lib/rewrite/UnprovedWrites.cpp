@@ -75,9 +75,9 @@ bool RepairFinder::isNamed(NodeId Var) {
   return false;
 }
 
-/// Returns the tensor nearest to a gradient whose mean determines the mean of
-/// \p E. Walks back through sums and through factors that are equal on all
-/// replicas.
+/// Returns the tensor from whose mean the mean of \p E can be computed, as near
+/// to a gradient as possible. Walks back through sums and through factors that
+/// are equal on all replicas.
 Endpoint RepairFinder::nearestGradient(Endpoint E) const {
   for (;;) {
     NodeId N = E.Node;
@@ -172,7 +172,8 @@ void RepairFinder::repairSegments(Endpoint Rows, bool Adds, StringRef Text) {
   });
 }
 
-/// Repairs a write of a whole value: the mean of the nearest gradient.
+/// Repairs a write of a whole value: plans a reduction to the mean of the
+/// gradient or, for another value, of the tensor nearest to a gradient.
 void RepairFinder::repairValue(NodeId N, unsigned I) {
   Endpoint Source = G.input(N, I);
   if (!isFloating(G.outputType(Source)))

@@ -4,8 +4,8 @@
 //
 // A greedy search visits the variables with the most bytes first. For each it
 // selects the choice with the shortest predicted step, given the earlier
-// choices. Two choices are equally fast if another link is the busiest by far.
-// Then the choice that moves fewer bytes wins.
+// choices. If the busiest link is not affected, several choices are equally
+// fast. Then the choice that moves the fewest bytes wins.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,7 +63,8 @@ private:
   Traffic Now;
 };
 
-/// Returns one part per server, or fewer if they would be too small.
+/// Returns the number of parts: one per server, or fewer if the parts would be
+/// too small.
 unsigned AutoBuilder::numParts(const VariableRow &Row) const {
   if (Row.Shape.empty() || Row.Shape[0] < 2)
     return 1;
@@ -142,7 +143,8 @@ StrategyRecord buildAuto(ArrayRef<VariableRow> Variables,
   for (size_t I : Order)
     Builder.choose(Variables[I], I, R.Variables[I]);
 
-  // The best choice for each variable is not always the best for all.
+  // The best choice for each variable is not always the best for all, so the
+  // strategies of the builders are compared, too.
   CostModel Model(Spec);
   double Least = Model.predict(Variables, R).Seconds;
   for (const std::string &Name : builderNames()) {

@@ -139,7 +139,7 @@ Expected<std::string> makeName(StringRef File) {
                              ", which a rule of Make cannot express; give the "
                              "file another name");
   };
-  // A line that begins with this word is not a rule.
+  // A line of a makefile that begins with `define` is not a rule.
   std::string Out = File == "define" ? "./" : "";
   for (char C : File) {
     // These characters begin a line, another kind of rule, an assignment or a

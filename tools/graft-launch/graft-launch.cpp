@@ -2,11 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// The exit status is 0 when all training tasks have ended with 0. If a process
-// fails, it is the status of the first such process, or 128 plus its signal. It
-// is 1 for a wrong cluster file, 2 for a wrong command line, 124 after the
-// timeout, 126 or 127 if the command cannot be run, and 128 plus the signal
-// that ended this program.
+// The exit status is 0 when all training tasks have ended with 0. After a
+// failed process it is the status of the first such process, or 128 plus the
+// signal that ended the process. Other statuses: 1 for a wrong cluster file, 2
+// for a wrong command line, 124 after the timeout, 126 or 127 if the command
+// cannot be run, and 128 plus the signal that ended this program.
 //
 //===----------------------------------------------------------------------===//
 

@@ -153,8 +153,8 @@ int main(int Argc, char **Argv) {
     errs() << escapeControls(toString(Buffer.takeError())) << '\n';
     return ExitInput;
   }
-  // A signal stops the tests, and so does a closed pipe of the messages. Then
-  // the folder is removed.
+  // A signal stops the tests. So does a closed pipe for messages (SIGPIPE).
+  // After that, the program removes the folder of the tests.
   auto Interrupt = [](int) { Interrupted = 1; };
   Ending.install(Interrupt);
   std::signal(SIGPIPE, Interrupt);

@@ -248,8 +248,9 @@ bool Checker::mayNameAxes(NodeId I, NodeId P, StringRef Key) {
   return true;
 }
 
-/// Returns true if \p I is a feed of unknown rank in the input: a program may
-/// state the rank, which TensorFlow checks.
+/// Returns true if \p I is a feed of unknown rank in the input. A program may
+/// state the rank of such a feed, because TensorFlow checks the rank of a fed
+/// value.
 bool Checker::isOpenFeed(NodeId I) const {
   auto Shape = In.attr(I, "shape");
   auto Bytes = Shape ? bytesField(*Shape, AttrShape) : std::nullopt;
@@ -318,8 +319,8 @@ void Checker::compareNode(NodeId I, NodeId P) {
 }
 
 /// Returns true if \p N is unreplicated and takes global values only. Its
-/// operands have the sizes of the single-device step, so a conflict of these
-/// sizes is no error.
+/// operands then have the sizes of the single-device step. A conflict of these
+/// sizes is also in the input, so it is no error.
 bool Checker::isOfWholeBatch(const ProgramFacts &Facts, NodeId N) const {
   return G.node(N).Count == Copies::Once &&
          all_of(G.dataInputs(N), [&](Endpoint E) {
@@ -376,9 +377,9 @@ void Checker::checkDemands(const ProgramFacts &Facts) {
 }
 
 /// Checks that each replica may run the nodes for which no rule relates local
-/// and global values. The pass insert-reductions checks that these nodes leave
-/// copies of variables equal. A written file does not state the policies by
-/// which copies may differ.
+/// and global values. Does not check that these nodes leave copies of variables
+/// equal: a written file does not state the policies by which copies may
+/// differ. The pass insert-reductions checks that.
 void Checker::checkLocalRuns(const ProgramFacts &Facts) {
   LocalRuns Local(G, Facts);
   auto IsTold = [&](NodeId N) {

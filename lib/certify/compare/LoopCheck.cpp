@@ -42,8 +42,8 @@ void checkLoops(const Graph &G, const LoopInfo &Loops,
                         "', which is unreplicated");
 }
 
-/// Returns true if \p Now is \p Was with a per-replica size for each of \p
-/// Sizes that depends on the batch.
+/// Returns true if \p Now equals \p Was, except that a size that depends on the
+/// batch is a per-replica size. \p Sizes has the inferred sizes of the shape.
 static bool isLocalShape(const DimAnalysis &Dims, ArrayRef<DimId> Sizes,
                          ArrayRef<int64_t> Was, ArrayRef<int64_t> Now,
                          unsigned Replicas) {

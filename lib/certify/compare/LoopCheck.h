@@ -23,9 +23,9 @@ namespace graft {
 void checkLoops(const Graph &G, const LoopInfo &Loops,
                 llvm::function_ref<void(NodeId, const llvm::Twine &)> Error);
 
-/// Returns true if \p Now is the shape \p Was with a per-replica size for each
-/// size that depends on the batch. Both are values of the attribute
-/// statedShape() of \p N.
+/// Returns true if the shape \p Now equals the shape \p Was, except that a size
+/// that depends on the batch is a per-replica size. Both are values of the
+/// attribute of \p N that statedShape() names.
 bool isLocalStatedShape(const Graph &G, const DimAnalysis &Dims, NodeId N,
                         llvm::StringRef Was, std::optional<llvm::StringRef> Now,
                         unsigned Replicas);

@@ -2,15 +2,18 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Edges alone mostly suffice for this proof. Assign to each node of the program
-// the needs of its node in the input. Assign to each inserted node the needs of
-// all its inputs together. Suppose that, along each edge from an inserted node
-// to a node of the input, the needs of the inserted node are a subset of the
-// needs of its user. Then the assigned sets include the true needs, which are
-// the least such assignment. An edge meets the condition if the inserted node
-// depends on one node only, its *front*, and the user has an edge from the
-// front in the input. Where edges do not suffice, the check compares sets. It
-// computes them over the input once, and over the program where it may differ.
+// Proves that a run of a name has no needs beyond those of the same run of the
+// input (RunsApart.h). Edges alone mostly suffice for this proof. It assigns
+// needs to the nodes of the program. A copy of a node of the input gets the
+// needs of that node in the input. An inserted node gets the needs of all its
+// inputs together. Suppose that, along each edge from an inserted node to a
+// copy, the needs of the inserted node are a subset of the needs of the copy.
+// Then the assigned sets include the true needs, which are the least sets in
+// which each node has the needs of its inputs. An edge meets the condition if
+// the inserted node depends on one node only, its *front*, and the user has an
+// edge from the front in the input. For all other edges, the check compares the
+// sets. It computes them once over the input, and over the part of the program
+// that may differ.
 //
 //===----------------------------------------------------------------------===//
 
@@ -96,12 +99,12 @@ private:
 
   static constexpr uint32_t NoNumber = ~uint32_t(0);
   /// By number of a need: its node of the input. The first NumForeign needs are
-  /// effects of inserted nodes. Their nodes are nodes of the program.
+  /// effects of inserted nodes, and have nodes of the program instead.
   std::vector<NodeId> NodeOf;
   uint32_t NumForeign = 0;
   std::vector<uint32_t> NumberOf; ///< By node of the input: its number as need.
-  /// By variable of the input: the number of the need that readers in a branch
-  /// have, see addRead(). Empty if the program has no branches.
+  /// By variable of the input: the number of the need of readers in a branch,
+  /// see addRead(). Empty if the program has no branches.
   std::vector<uint32_t> BranchNumberOf;
   DenseMap<NodeId, uint32_t> ForeignNumbers;
   DenseMap<std::pair<NodeId, uint32_t>, uint32_t> CutNumbers;
@@ -279,8 +282,8 @@ bool RunsApart::findExtra() {
   };
   for (NodeId N : New)
     G.forEachUse(N, [&](Use U) { Look(U.User); });
-  // A node without inserted inputs has the edges of the input, except with
-  // definitions of batch norms, proxies or reported errors.
+  // A node that reads no inserted node has the edges of the input, unless the
+  // program has definitions of batch norms or proxies, or errors were reported.
   if (C.BatchNorms || C.Proxies || C.Errors != 0)
     for (NodeId N : Facts.Order)
       Look(N);
@@ -332,7 +335,8 @@ void RunsApart::chooseAll() {
   Order = Facts.Order;
 }
 
-/// Numbers the needs. An error names the least number, so effects come first.
+/// Numbers the needs. An error names the need with the least number, so the
+/// effects of inserted nodes get the first numbers.
 void RunsApart::number() {
   NodeOf.clear();
   NumberOf.assign(In.size(), NoNumber);
@@ -467,8 +471,8 @@ void RunsApart::solveProgram() {
       Is[N] = Set;
       if (!isInserted(N))
         Differs = true;
-      // While all nodes of the input have the sets of the input, loops need no
-      // further sweep.
+      // A back edge needs another sweep only if a node of the input now has
+      // needs that it does not have in the input.
       if (Differs)
         Again = N;
     }

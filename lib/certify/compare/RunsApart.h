@@ -14,11 +14,12 @@
 //
 // So a run of the name requires no additional feed or initialized variable, and
 // no additional draw, read or write. The effect of an inserted node is a need
-// that no name of the input has, so no such name may run the node. Exempt are
-// kinds whose effects no other run can observe, or that are inserted for their
-// effect (InsertedForm::IsUnseen): collectives, accumulators, assertions that
-// compare copies, residuals, and refreshes of proxies, which wait for their
-// update (ProxyCheck).
+// that no name of the input has, so no such name may run the node. Some kinds
+// of inserted nodes are exempt (InsertedForm::IsUnseen), because no other run
+// can observe their effects or because they are inserted for their effects.
+// These are collectives, accumulators, assertions that compare copies,
+// residuals, and refreshes of proxies, which wait for their update
+// (ProxyCheck).
 //
 // The run is assumed to feed every tensor that it can. So a placeholder with a
 // default, or a tensor that is split for the replicas, is a need of its

@@ -3,11 +3,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A fact states that two sizes are equal, because some ops require this. Two
-// walks check the nodes that use the fact. The forward walk marks all nodes
-// that cannot run without one of these ops. The backward walk starts at results
-// that the forward walk did not mark. It marks all nodes that may run without
-// the ops, and must not mark a user of the fact. The user must also be under
-// each predicate and in each loop of the ops.
+// walks check that these ops run whenever a node that uses the fact runs. The
+// forward walk marks all nodes that cannot run without one of the ops. The
+// backward walk starts at results that the forward walk did not mark. It marks
+// all nodes that may run without the ops, and must not mark a user of the fact.
+// The user must also be under each predicate and in each loop of the ops.
 //
 //===----------------------------------------------------------------------===//
 

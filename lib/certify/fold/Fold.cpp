@@ -259,7 +259,8 @@ void Folder::make(Group &Gr) {
     takeFrame(Gr);
   if (FromInput && L.isOp(M, op::Const)) {
     NodeId Was = In.find(Gr.Base);
-    // For foldAlone(), the input has only names and ops.
+    // In foldAlone(), the stand-in for the input has only names and ops, so its
+    // constants have no value.
     auto Value = In.isOp(Was, op::Const) ? In.attr(Was, "value") : std::nullopt;
     if (Value && Value != L.attr(M, "value"))
       P->setAttr(N, OriginalAttr, *Value);
@@ -305,8 +306,8 @@ bool Folder::source(Endpoint E, NodeId User, unsigned Replica, bool Once,
     return error(User, "reads '" + L.name(E.Node) +
                            "', which belongs to another replica");
   if (Once && !E.isControl()) {
-    // An unreplicated node reads copy 0 of a per-replica value: a take-first
-    // merge.
+    // An unreplicated node of the file that reads copy 0 of a per-replica value
+    // reads a take-first merge in the program.
     if (ReplicaOf[E.Node] != 0)
       return error(User, "is unreplicated but reads '" + L.name(E.Node) +
                              "', which is not the copy of replica 0");
@@ -620,8 +621,8 @@ unsigned countReplicas(const Graph &Lowered, const Graph &Input) {
     if (int Replica = copyNameIn(Input, Word, Lowered.name(N)).Replica;
         Replica > 0)
       Replicas = std::max(Replicas, static_cast<unsigned>(Replica) + 1);
-  // Each replica has at least one node. Otherwise these are not names of
-  // copies.
+  // Each replica has at least one node. A larger number comes from names that
+  // only look like names of copies.
   return Replicas <= Lowered.numLive() ? Replicas : 0;
 }
 

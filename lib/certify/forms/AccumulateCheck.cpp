@@ -80,6 +80,7 @@ static void checkAccumulate(Comparison &C, const ProgramFacts & /*Facts*/,
       if (!isAccumulatorPart(G, E.Node, op::NoOp))
         C.error(N, "applies a gradient and waits for '" + G.name(E.Node) +
                        "', on which its value does not depend");
+    // A replica must not apply its gradient before all gradients are computed.
     // Otherwise a failed run could leave gradients of some replicas in the
     // accumulator, and the next run would add them.
     if (none_of(G.controlInputs(N), [&](Endpoint E) {
@@ -120,7 +121,8 @@ static bool recognizeAccumulate(const LoweredFile &File, NodeId N) {
     return G.opName(Of).starts_with("Accumulator") ||
            G.isOp(Of, op::ConditionalAccumulator);
   };
-  // graft does not replicate an input that has accumulators.
+  // graft does not replicate an input that has accumulators, so all
+  // accumulators of a written file are inserted.
   return IsOp(N) || ((G.isOp(N, op::Const) || G.isOp(N, op::NoOp)) &&
                      G.anyUse(N, [&](Use U) { return IsOp(U.User); }));
 }

@@ -194,7 +194,8 @@ std::string BatchNormCheck::definition(Endpoint Want) const {
   NodeId P = ProgramOf[Want.Node];
   SmallVector<int64_t, 4> Axes = axes(Want.Node);
   auto Epsilon = G.floatAttr(P, "epsilon");
-  // With a factor other than 1, the op blends its statistics with earlier ones.
+  // If the factor is not 1, the op blends its statistics with earlier ones, so
+  // they have no definition.
   if (G.floatAttr(ProgramOf[I], "exponential_avg_factor").value_or(1) != 1)
     return "";
   if (Axes.empty() || !Epsilon || G.outputType(P, 1) != DT_FLOAT)

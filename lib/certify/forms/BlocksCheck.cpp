@@ -35,8 +35,9 @@ static std::optional<int64_t> axisAt(const Graph &G, Endpoint E) {
   return Value->Ints[0];
 }
 
-/// Returns the Split whose parts \p Join concatenates in order, or NoNode. Each
-/// part is merged from all replicas before.
+/// Returns the Split whose parts the ConcatV2 \p Join concatenates in order,
+/// after each part was merged over all replicas. Returns NoNode if \p Join does
+/// not have this form.
 static NodeId splitOf(const Comparison &C, NodeId Join) {
   const Graph &G = C.G;
   unsigned Count = G.node(Join).NumData;

@@ -45,7 +45,8 @@ static StringRef castFault(const Comparison &C, NodeId N) {
                "source";
 }
 
-/// Returns the error of a residual. Only its reduction may use a residual.
+/// Returns the reason why the residual \p N is refused, or "". Only nodes of
+/// its compression may read or assign a residual.
 static StringRef residualFault(const Graph &G, NodeId N) {
   const Node &This = G.node(N);
   if (This.Count != Copies::PerReplica || This.Plan != Policy::SyncOnRead ||

@@ -137,8 +137,8 @@ static bool refreshes(const Comparison &C, const ProgramFacts &Facts,
   if (Facts.Vars.update(G, N).Kind != UpdateKind::Assign ||
       G.node(N).Count != Copies::PerReplica || G.node(N).NumInputs != 2)
     return false;
-  // All copies are assigned one tensor. The node that computes this tensor is
-  // unreplicated and is in the output.
+  // All copies must be assigned one tensor. The node that computes it must be
+  // unreplicated and be in the output.
   NodeId From = G.input(N, 1).Node, Var = Facts.Vars.variableOf(G.input(N, 0));
   Endpoint Value = C.erase(G.input(N, 1));
   if (Var == NoNode || Value.Node == NoNode ||

@@ -38,15 +38,14 @@ public:
     auto It = UpdateOf.find(N);
     return It == UpdateOf.end() ? NoNode : It->second;
   }
-  /// Returns true if \p A and \p B, tensors of the input, read one variable
-  /// that has a proxy. Neither read may have control inputs. A node of the
-  /// program takes \p A in place of \p B. \p B may pass through Identities
-  /// without control inputs.
+  /// Returns true if a node of the program may read \p A where the input reads
+  /// \p B. Both must read, without control inputs, one variable that has a
+  /// proxy. \p B may pass through Identities without control inputs.
   bool areSameRead(Endpoint A, Endpoint B) const;
   /// Returns true if \p Read reads a variable that has a proxy, and \p Update
   /// writes that variable. An update may wait for such a read although the
-  /// input has no such edge. The reads that order the two in the input are on
-  /// the replicas, where they read the proxy.
+  /// input has no such edge: on the replicas, the reads for which it waits in
+  /// the input read the proxy instead.
   bool isReadOf(NodeId Read, NodeId Update) const;
   /// Returns true if \p N, of kind proxy, is a part of a proxy.
   bool isPart(NodeId N) const { return Parts.contains(N); }

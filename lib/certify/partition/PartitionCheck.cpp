@@ -67,7 +67,7 @@ ArrayRef<Endpoint> PartitionChecker::updatesOf(NodeId P) const {
   return Joins ? G.dataInputs(Join).drop_back() : ArrayRef<Endpoint>();
 }
 
-/// Maps each update of a part to its update of the input.
+/// Maps each update of a part to the update of the whole variable in the input.
 void PartitionChecker::findUpdates() {
   for (NodeId P = 0; P < G.size(); ++P) {
     NodeId I = InputOf[P];

@@ -239,8 +239,8 @@ const PartedVariable *PartitionTerms::cutOf(Endpoint E) const {
     Chain.push_back(E.Node);
     E = In.inputs(E.Node)[0];
   }
-  // If the walk found no variable, this holds only for the first node of the
-  // chain.
+  // If the walk found no variable, that result is recorded only for the first
+  // node of the chain.
   if (Found >= 0)
     for (NodeId N : Chain)
       CutMemo[N] = Found;

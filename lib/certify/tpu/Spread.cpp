@@ -342,8 +342,9 @@ void Spreader::makeOutside(NodeId N) {
   Now[N].push_back(New);
 }
 
-/// With one replica, an inserted sum, concatenation or scale changes nothing.
-/// Returns the operand of such a node \p E.
+/// Returns the operand whose value the inserted node \p E has if there is one
+/// replica. A sum, a concatenation or a scale, for example, then changes
+/// nothing. Returns no node if \p E has no such operand.
 Endpoint Spreader::passedBy(Endpoint E) const {
   NodeId N = E.Node;
   bool IsNew = File.isMember(N)

@@ -189,8 +189,8 @@ bool AsyncChecker::compareAttrs(unsigned File, NodeId N, NodeId With) {
   return true;
 }
 
-/// Checks that \p N is on the device of \p With, the node of the chief, or on
-/// the same device of its worker's task.
+/// Checks that \p N is on the device of \p With, the same node in the chief's
+/// file, or on the corresponding device in the task of its own worker.
 bool AsyncChecker::compareDevice(unsigned File, NodeId N, NodeId With,
                                  bool Shared) {
   StringRef Is = Files[File]->device(N), Was = Files[0]->device(With);
@@ -284,7 +284,8 @@ bool AsyncChecker::withoutLock(NodeId N) {
     }
     return true;
   }
-  // The update writes rows: its indices are a column of row numbers.
+  // A ResourceScatterNd op writes rows if its indices are one column of row
+  // numbers.
   if (!Scatters(op::ResourceScatterNdAdd, op::ResourceScatterAdd) &&
       !Scatters(op::ResourceScatterNdSub, op::ResourceScatterSub) &&
       !Scatters(op::ResourceScatterNdUpdate, op::ResourceScatterUpdate))
@@ -311,7 +312,8 @@ bool AsyncChecker::withoutLock(NodeId N) {
   return true;
 }
 
-/// Makes the graph of the chief, with the updates of the input.
+/// Copies the graph of the chief, and replaces each update that takes a lock by
+/// the update of the input.
 bool AsyncChecker::withoutLocks() {
   const Graph &Chief = *Files[0];
   L = compact(Chief);

@@ -44,8 +44,8 @@ struct AsyncNames {
   const llvm::StringSet<> &Runs;    ///< Nodes that callers run.
 };
 
-/// Checks \p Files, in any order, as above. Returns the graph of the chief as
-/// the step of the input, or null after an error.
+/// Checks \p Files, in any order, as above. Returns the graph of the chief with
+/// the updates of the input, for fold/ to certify. Returns null after an error.
 std::unique_ptr<Graph> chiefOfAsync(const Graph &In, const AsyncNames &Names,
                                     llvm::ArrayRef<const Graph *> Files,
                                     DiagnosticEngine &Diags);

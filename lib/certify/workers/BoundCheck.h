@@ -19,7 +19,7 @@
 // by one only after the run has passed the gate. At the gate, steps[i] -
 // min(steps) was less than the bound, and the minimum never shrinks. So a
 // worker that makes one step at a time is never further ahead than the bound.
-// It makes an update only if it was less than the bound ahead.
+// The worker makes an update only if it was less than the bound ahead.
 //
 //===----------------------------------------------------------------------===//
 

@@ -36,8 +36,8 @@ bool WorkersJoin::error(unsigned File, NodeId N, const Twine &Message) {
   return false;
 }
 
-/// Returns true if \p Key is a stamp of a worker's graph, which the graph for
-/// all does not have.
+/// Returns true if \p Key is an attribute that nodes have in the graph of a
+/// worker, but not in the graph for all workers.
 static bool isOfWorker(StringRef Key) {
   return Key == PartAttr || Key == RowsAxisAttr || Key == IndexAttr ||
          Key == WorkerAttr || Key == WorkersAttr || Key == InputAttr;
@@ -216,7 +216,7 @@ bool WorkersJoin::checkFeedShape(unsigned File, NodeId N, const Feed &F) {
   // input, but no sizes.
   bool IsRank = Was && Was->UnknownRank && Is && !Is->UnknownRank &&
                 all_of(Is->Dims, [](int64_t Size) { return Size < 0; });
-  // Both may lack the attribute.
+  // The input and the file may both lack the attribute.
   return Same || IsRank || (!Is && !Was) ||
          error(File, N, "does not have the shape of the worker's shard");
 }
@@ -262,8 +262,8 @@ bool WorkersJoin::makeSplits() {
   return true;
 }
 
-/// Adds the nodes of all files to the graph for all, one for each name. It has
-/// no node for a worker's own split of a feed.
+/// Adds the nodes of all files to the graph for all workers, one node for each
+/// name. Leaves out a worker's own split of a feed.
 bool WorkersJoin::makeNodes() {
   for (unsigned F = 0; F < Files.size(); ++F) {
     const WorkerFile &File = Files[F];

@@ -532,7 +532,8 @@ void ReplicaFiles::make(NodeId N) {
     New.Flags |= NF_LocalName;
   if (isVariableOp(Op) && G->hasAttr(N, AggregationAttr))
     P->setPolicy(Made, Policy::SyncOnRead);
-  // A run of the update on one worker runs it on all.
+  // All workers run the same names, so a run of the update on one worker runs
+  // it on all workers.
   if (IsCopied[N] && Vars->isUpdate(*G, N))
     New.Flags |= NF_Led;
   if (!IsInserted) {

@@ -12,10 +12,12 @@
 namespace graft {
 
 /// Returns the variable copies that the exchange of \p F refreshes from their
-/// primaries before \p Refreshed runs, a node of the exchange or NoNode.
+/// primaries before its node \p Refreshed runs. Returns none if \p Refreshed is
+/// NoNode.
 std::vector<OwnCopy> refreshedBy(const WorkerFile &F, NodeId Refreshed);
 
-/// Returns the queues of \p F to which a run puts a mark.
+/// Returns the queues of \p F into which a run puts a mark, which makes earlier
+/// messages obsolete (Messages.h).
 std::vector<MessageQueue> markedBy(const WorkerFile &F);
 
 /// Returns the message numbers of worker \p From that the chief compares with

@@ -112,7 +112,7 @@ struct WorkerFile {
   std::vector<Message> Puts, Gets; ///< In the order of the file.
   std::vector<NodeId> Names;       ///< The nodes of Role::Name.
   std::vector<bool> InRun;         ///< By node: a run with messages may run it.
-  /// The functions of a file with messages.
+  /// The functions of the file; none if the file has no messages.
   std::shared_ptr<tensorflow::FunctionDefLibrary> Library;
 };
 

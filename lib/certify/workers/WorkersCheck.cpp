@@ -390,7 +390,8 @@ bool WorkersChecker::checkBegun() {
       walkUsers(File.G, {First}, Along::All, Result);
       return Result;
     };
-    // Number also waits until the worker's own variables are refreshed.
+    // A read of a variable in the worker's own task must follow Number, which
+    // also waits until the worker's variables are refreshed.
     std::vector<bool> Begun = AllAfter(File.run()),
                       Right = AllAfter(File.Number);
     auto Own = jobAndTask(File.Own);

@@ -602,7 +602,8 @@ std::vector<Chooser::Split> Chooser::behindOne(ArrayRef<NodeId> Order,
 /// an axis, and the sizes must allow the split. More often the first axis is
 /// the batch axis. So returns nothing if a split of the first axis distributes
 /// as much of the step. Half as much is enough if N divides the size of the
-/// first axis, since a split along time steps also distributes positions.
+/// first axis. The axis of unknown size may be time steps, and a split along
+/// time steps also distributes tensors of positions.
 std::vector<Chooser::Split>
 Chooser::openAxes(ArrayRef<NodeId> Order, const ByRows &Classes,
                   const std::vector<bool> &Training) const {
@@ -788,7 +789,7 @@ std::vector<Chooser::Split> Chooser::mostWork(ArrayRef<NodeId> Order,
     auto Supposed = suppose(Order, Set, Classes, InVariables);
     if (!Supposed)
       return std::nullopt;
-    // By the inferred sizes, further feeds may have rows of the batch.
+    // The inferred sizes may show that further feeds have rows of the batch.
     Choice C{{}, elementsOfBatch(*Supposed, Order, Training)};
     for (const auto &[Dim, Members] : Classes)
       for (Feed *F : Members)

@@ -3,16 +3,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A layer of a graph network multiplies the examples h by a matrix a. Both axes
-// of a are batch axes. A shard of the rows of a would need all of h, and the
-// next layer needs the whole result of the first one.
+// of a are batch axes. A replica with a shard of the matrix would need all
+// examples, and the next layer needs the whole result of the first layer.
 //
 //     h1 = Relu*(MatMul*(a/split, h0))      a/split: [b, b]
 //     h2 = MatMul*(a/split, h1)
 //
 // Each feed has a separate symbolic batch size, so the inferred sizes of two
-// axes are equal only if the graph requires it. A sparse tensor is such a
-// matrix only if both its products and their other factors have rows of the
-// batch.
+// axes are equal only if the graph requires it. A sparse tensor is treated as a
+// matrix with two batch axes only if its products and their other factors all
+// have rows of the batch.
 //
 //===----------------------------------------------------------------------===//
 

@@ -25,7 +25,8 @@ public:
   /// Returns true if there are candidates, for which sizes must be known.
   bool mayBe() const { return !Dense.empty() || !Sparse.empty(); }
 
-  /// Reports the first candidate that is such a matrix as an error.
+  /// Reports an error for the first candidate with a row and a column for each
+  /// example.
   bool refuse(const DimAnalysis &Dims, DiagnosticEngine &Diags) const;
 
 private:

@@ -53,7 +53,8 @@ enum class Role : uint8_t {
   Calculates, ///< Computes sizes if all inputs are sizes.
   Is,         ///< A constant.
   Pads,
-  Carries, ///< Computes rows from rows, as Calculates and Joins do.
+  /// Computes rows from rows. Ops that are Calculates or Joins do so, too.
+  Carries,
 };
 
 Role roleOf(StringRef Op) {
@@ -247,7 +248,7 @@ bool SampledRows::isSize(NodeId N, DenseSet<NodeId> &Seen, bool &OfBatch) {
 }
 
 /// Marks the nodes that compute batch sizes for marked nodes. Returns false if
-/// other nodes use these sizes as well, because they need per-replica sizes.
+/// an unmarked node uses these sizes, because it needs per-replica sizes.
 bool SampledRows::takeSizes() {
   for (size_t I = 0; I < Once.size(); ++I)
     for (Endpoint E : G.dataInputs(Once[I])) {

@@ -224,7 +224,8 @@ struct SegmentArguments {
 };
 
 /// Returns the inputs that \p N combines by segment. Returns nothing if Unique
-/// computes the segments, since each then has the repetitions of one value.
+/// computes the segments, since a segment then holds the repetitions of one
+/// value, not a row.
 std::optional<SegmentArguments> segmentArguments(const Graph &G, NodeId N) {
   const OpDef *Def = G.opName(N).contains("Segment") ? G.opDef(N) : nullptr;
   SegmentArguments A;
@@ -394,9 +395,9 @@ DimAnalysis RaggedFinder::sizes() const {
   return DimAnalysis(G, topologicalOrder(G), Options);
 }
 
-/// Marks the feeds that have as many rows as the partitioned values, since
-/// these are not rows of the batch. Marks fed segments and their values only if
-/// no other feed has as many rows.
+/// Marks the feeds that have as many rows as the partitioned values, since the
+/// values are not rows of the batch. Marks fed segments and their values only
+/// if no other feed has as many rows.
 void RaggedFinder::settle() {
   DimAnalysis Dims = sizes();
   auto RowsOf = [&](Endpoint E) -> std::optional<DimId> {

@@ -36,13 +36,14 @@ struct SparseFeed {
   std::vector<Use> OfShape;
 };
 
-/// Finds the feeds of such sparse tensors and marks them as Feed::InRows.
+/// Finds the fed sparse tensors of which each replica needs only the entries of
+/// its rows. Marks their feeds as Feed::InRows.
 std::vector<SparseFeed> sparseFeedsInRows(const Graph &G,
                                           std::vector<Feed> &Feeds);
 
-/// Marks as unreplicated the nodes between the other sparse \p Feeds and the
-/// dense rows that are computed from them. Returns these dense tensors, which
-/// must be split.
+/// Marks as unreplicated the nodes between the sparse \p Feeds that are not
+/// Feed::InRows and the dense rows that are computed from these feeds. Returns
+/// these dense tensors, which must be split.
 std::vector<SparseRows> keepSparseOnce(Graph &G, const VariableIndex &Vars,
                                        llvm::ArrayRef<Feed> Feeds);
 

@@ -18,8 +18,8 @@ using namespace llvm;
 
 namespace graft {
 
-/// Returns a flag for each node: it is in \p From, or computed from such a
-/// node.
+/// Returns a flag for each node. It is set if the node is in \p From, or is
+/// computed from a node in \p From.
 static std::vector<bool> behind(const Graph &G, std::vector<NodeId> From) {
   std::vector<bool> Made(G.size());
   walkUsers(G, std::move(From), Along::Data, Made);

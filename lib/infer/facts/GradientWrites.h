@@ -17,8 +17,8 @@
 namespace graft {
 
 struct GradientWrites {
-  /// Finds the writes to variables for which \p IsCounted returns true.
-  /// \p Trained are the trained variables.
+  /// Finds the writes to the variables that \p IsCounted accepts. \p Trained
+  /// lists the trained variables.
   static GradientWrites find(const Graph &G, const VariableIndex &Vars,
                              llvm::ArrayRef<NodeId> Trained,
                              llvm::function_ref<bool(NodeId)> IsCounted);

@@ -4,8 +4,8 @@
 //
 // Finds, op by op, the unrelated nodes that may fail on a replica, from the
 // bits of sizes and numbers that LocalRuns.cpp infers. For every op with a
-// rule, test/conformance/exhaust checks with TensorFlow that nodes without a
-// fault run.
+// rule, test/conformance/exhaust checks with TensorFlow that each node without
+// a reported fault can run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -364,8 +364,9 @@ std::string LocalRuns::faultOfShape(NodeId N) const {
   return "";
 }
 
-/// Returns true if \p N, a loop or the Merge that begins one, reads an empty
-/// list whose constant element shape may contain a static batch size.
+/// Returns true if \p N reads an empty list whose constant element shape may
+/// contain a static batch size. Returns false unless \p N is a Merge, as at the
+/// start of a loop, or an op without a type rule, such as a functional loop.
 bool LocalRuns::takesListOfAll(NodeId N) const {
   if (ruleAt(N).Type && !G.isOp(N, op::Merge))
     return false;
@@ -505,8 +506,9 @@ bool LocalRuns::comparesUnknownLead(NodeId N) const {
 }
 
 /// Implements comparesUnknown() for an op without a list of compared axes.
-/// Returns true for an unknown size that no operand with local rows has. If the
-/// op may compare any size, also returns true for a number other than 1.
+/// Returns true if an operand without local rows has an unknown size that no
+/// operand with local rows has. If the op may compare any size, every size
+/// other than 1 suffices.
 bool LocalRuns::comparesAnyUnknown(NodeId N) const {
   const DimTable &Table = Facts.Dims.table();
   // An einsum equation with "..." does not name all axes, so the op may compare
@@ -642,8 +644,8 @@ std::string LocalRuns::fault(NodeId N) const {
   if (G.node(N).Kind != Inserted::No || !isUnproved(N))
     return "";
   if (mayLackRows(N))
-    return "takes a tensor that may have no rows on a replica, for which "
-           "TensorFlow's kernel fails or gives a wrong result";
+    return "takes a tensor that may have no rows on a replica, and without "
+           "rows TensorFlow's kernel fails or gives a wrong result";
   if (dividesByNone(G, Facts.Dims, N))
     return "divides by a number of rows that may be 0 on a replica";
   if (comparedSizes(N) == (OwnSize | AllSize))

@@ -146,11 +146,11 @@ static bool exchanges(const Graph &G, NodeId N) {
             lengthGatherSource(G, N).Node != NoNode)));
 }
 
-/// Returns true if the rows of \p N, if any, are those of all replicas. The
-/// inferred sizes may contradict this, because a user of \p N may compare them
-/// with the rows of one replica. But no operand (bits \p In) has the rows of
-/// one replica. Examples are a feed that all replicas read, and an element of a
-/// list of gathered rows.
+/// Returns true if the rows of \p N, if any, must be those of all replicas,
+/// because no operand (bits \p In) has the rows of one replica. The inferred
+/// sizes may contradict this: a user of \p N may compare its rows with the rows
+/// of one replica. Examples are a feed that all replicas read, and an element
+/// of a list of gathered rows.
 bool LocalRuns::isOfAllRows(NodeId N, uint8_t In) const {
   return G.node(N).Kind == Inserted::No && !(In & (OwnSize | OwnNumber)) &&
          !Ops[G.node(N).Op].Starts && !G.isOp(N, op::Merge) &&
@@ -177,7 +177,8 @@ uint8_t LocalRuns::infer(NodeId N, unsigned Port) const {
     Result |= OfRows;
   auto Shape = Facts.Dims.shape({N, Port});
   uint8_t Known = 0;
-  // The sizes of a list are those of its elements.
+  // The inferred sizes of a list are the sizes of its elements. The list itself
+  // has no size.
   bool Complete =
       Shape && G.outputType({N, Port}) != DT_VARIANT && ofDims(*Shape, Known);
   if (Complete && Known & OwnSize && !Type.isSharded() && isOfAllRows(N, In))
@@ -192,8 +193,9 @@ uint8_t LocalRuns::infer(NodeId N, unsigned Port) const {
   else if (Type.isVarying() && In & OwnSize && !(Known & OwnSize) &&
            (altersRows(N) || keepsRows(N, Port, In)))
     Known |= OwnSize | Rows;
-  // An unknown size may be inferred as shared only because the graph compares
-  // it with a shared size.
+  // An unknown size may be inferred as equal on all replicas only because the
+  // graph compares it with a size that is. It may still follow the rows of one
+  // replica.
   bool IsOpen = !Shape || any_of(*Shape, [&](DimId D) {
     return !Facts.Dims.table().sym(D);
   });
@@ -203,8 +205,8 @@ uint8_t LocalRuns::infer(NodeId N, unsigned Port) const {
   uint8_t Elements = 0;
   Complete = Value && ofDims(*Value, Elements);
   Elements = asNumbers(Elements);
-  // If the limit of a Range is a number, its known elements do not show that
-  // the limit is a size.
+  // If the limit of a Range is a number, the known elements of the Range do not
+  // show that the limit is a size.
   if (!Complete || ruleAt(N).Elements == ElementsOf::Range)
     Elements |= numbers(N, Port, In);
   // The result of a gather has the rows of all replicas.
@@ -213,8 +215,9 @@ uint8_t LocalRuns::infer(NodeId N, unsigned Port) const {
                   G.stringAttr(N, CombineAttr) == StringRef(combine::Concat));
   if (Gathers && Known & OwnSize)
     Known = AllSize;
-  // A reduced row count is that of all replicas. (The elements of a replica's
-  // share of a fed size are known.)
+  // A reduced or scaled row count counts the rows of all replicas. (A fed size
+  // may be scaled to the share of a replica. Its elements are known, so
+  // Complete is set.)
   if (!Complete &&
       (This.Kind == Inserted::Reduce || This.Kind == Inserted::Scale ||
        (This.Kind == Inserted::Merge && !Gathers && !Type.isVarying())) &&

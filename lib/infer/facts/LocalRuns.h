@@ -56,7 +56,7 @@ public:
     std::string Why;
   };
   /// Returns the nodes that may fail on a replica. Omits a node that depends on
-  /// another one of them.
+  /// another node that may fail.
   std::vector<Fault> faults() const;
   /// Returns the variables and fetches that depend on the value of \p N.
   Spoils spoiledBy(NodeId N) const;

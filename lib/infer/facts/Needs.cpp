@@ -25,7 +25,8 @@ bool isNeed(StringRef Op, const OpDef *Def) {
     return true;
   if (Def->readsVariable() || isLocalHandleOp(Op))
     return false;
-  // A reference argument of any type is only passed on.
+  // An op whose reference argument may have any type only passes the reference
+  // on.
   auto Uses = [](const ArgDef &Arg) {
     return Arg.IsRef && Arg.Type != DT_INVALID;
   };
@@ -41,8 +42,9 @@ bool needsValue(const Graph &G, const VariableIndex &Vars, NodeId N,
   const OpDef *Def = G.opDef(N);
   if (Def && Def->Flags & OpDef::AllowsUninitialized)
     return false;
-  // An op that passes a reference on needs its value, except a take-first
-  // merge.
+  // An op that takes a reference needs the value of the variable, even if the
+  // op only passes the reference on. A take-first merge, which has no OpDef,
+  // does not need it.
   if (!G.isOp(Var, op::VarHandleOp) && Def)
     return true;
   return Vars.variableOf({N, 0}) != Var && !G.isOp(N, op::VarIsInitializedOp) &&
@@ -57,7 +59,8 @@ Needs::Needs(const Graph &G, const ProgramFacts &Facts) {
   auto IsOwn = [&](NodeId N) {
     return G.node(N).Kind == Inserted::No && IsNeed[G.node(N).Op];
   };
-  // A feed at such a node replaces the inputs of the node and their needs.
+  // A caller can feed a split tensor or a PlaceholderWithDefault. The feed
+  // replaces the inputs of the node and their needs.
   auto IsCut = [&](NodeId N) {
     return (G.node(N).Kind == Inserted::Split && !followsOther(G, N)) ||
            G.isOp(N, op::PlaceholderWithDefault);
@@ -67,7 +70,8 @@ Needs::Needs(const Graph &G, const ProgramFacts &Facts) {
         .try_emplace({E.Node, E.Port}, static_cast<uint32_t>(NumberOf.size()))
         .first->second;
   };
-  // Other readers of such a tensor need the fed tensor, too.
+  // Returns the tensor before the inserted nodes. A caller feeds that tensor,
+  // so its other readers need it, too.
   auto Origin = [&](Endpoint E) {
     while (G.node(E.Node).Kind != Inserted::No && E.Port == 0 &&
            (G.node(E.Node).NumData == 1 || isProgramOp(G.opName(E.Node))))
@@ -122,7 +126,8 @@ Needs::Needs(const Graph &G, const ProgramFacts &Facts) {
                ? Sets.single(Number(E))
                : SetOf[E.Node];
   };
-  // Needs that pass a back edge are found after the first turn. Sets only grow.
+  // Needs that pass a back edge are found after the first turn. The loop ends,
+  // because sets only grow.
   TurnLimit Limit("the needs of nodes", 1 + Loops * NumberOf.size());
   for (NodeId Again = 0; Again != NoNode;) {
     Limit.turn([&] { return G.name(Again).str(); });

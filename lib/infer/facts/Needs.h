@@ -15,15 +15,16 @@
 //     z ──────────── du     needs {z}             may not
 //
 // If a branch reads a variable, the variable must have a value only if the
-// branch is taken. So the value in a branch is a separate need, which all
-// readers of the variable have.
+// branch is taken. So the value in a branch is a separate need. All readers of
+// the variable have this need. Readers outside of branches also need the
+// variable itself.
 //
-// Some values are no needs: arrays and stacks, whose state lasts one run, and
-// variables that are only assigned or tested for a value. Inserted nodes are no
-// needs, except reads. A read of a proxy counts as a read of its variable. A
-// caller can feed a tensor that is split for the replicas, so its readers need
-// that tensor and not its inputs. Therefore equal sets stay equal after a feed
-// of that tensor.
+// Arrays and stacks are no needs, because their state lasts one run. A variable
+// is no need of a node that only assigns it or tests whether it has a value.
+// Inserted nodes are no needs, except reads. A read of a proxy counts as a read
+// of its variable. A caller can feed a tensor that is split for the replicas,
+// so its readers need that tensor and not its inputs. Therefore equal sets stay
+// equal after a feed of that tensor.
 //
 // The sets are exact (lib/infer/facts/NumberSets.h).
 //
@@ -40,8 +41,8 @@
 namespace graft {
 
 /// Returns true if \p Op is a source of data or has an effect, so that a run of
-/// it is a need. Does not count reads of variables (needsValue). \p Def is the
-/// definition of the op.
+/// it is a need. Returns false for reads of variables, which needsValue()
+/// handles. \p Def is the definition of the op.
 bool isNeed(llvm::StringRef Op, const OpDef *Def);
 
 /// Returns true if \p Var, which is input \p Index of \p N, must have a value

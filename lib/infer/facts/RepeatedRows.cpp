@@ -75,7 +75,8 @@ RepeatedRows::RepeatedRows(const Graph &G, const ProgramFacts &Facts, bool Plan)
   constexpr unsigned MaxRounds = 16;
   size_t OfSources = Obstacles.size();
   for (unsigned Round = 0; Round < MaxRounds; ++Round) {
-    // Sets that met in one round are one set in the next.
+    // Keep only the needs of kind Equal: sets of sources that met in the last
+    // round count as one set in this round.
     erase_if(Needs, [](const Need &Each) { return Each.Kind != Need::Equal; });
     Obstacles.resize(OfSources);
     std::vector<State> Before = Loops ? States : std::vector<State>();
@@ -97,8 +98,9 @@ static std::optional<DimId> sizeAt(const DimAnalysis &Dims, Endpoint E,
              : std::nullopt;
 }
 
-/// Returns true if \p Split splits rows whose number no definition tells. A
-/// fact may tell it, but the op that states the fact may not run.
+/// Returns true if \p Split splits rows whose number is not known by
+/// definition. A fact may imply the number, but the op that states the fact may
+/// not run.
 bool RepeatedRows::isOpen(NodeId Split) const {
   auto Rows = sizeAt(Facts.Dims, G.input(Split, 0),
                      G.intAttr(Split, "axis").value_or(0));
@@ -143,7 +145,7 @@ std::optional<RepeatedRows::Source> RepeatedRows::planSource(NodeId N) const {
     return S;
   }
   S.Rest.Axis = G.intAttr(N, "axis").value_or(0);
-  // An operand that is part of a definition holds replica indices, not rows.
+  // A split of an inserted Definition node returns replica indices, not rows.
   if (!isOpen(N) || G.node(Of.Node).Kind == Inserted::Definition)
     return std::nullopt;
   return S;
@@ -164,7 +166,8 @@ void RepeatedRows::countRows(Source &S) {
   S.Rows = Rows->Rows;
   S.Times = Rows->C;
   S.Origin = Origins.of(*Size);
-  // Only a definition says that a group of rows belongs together.
+  // Rows belong together in groups of Rows->C only by definition. If a fact
+  // implies the factor, a group is one row.
   int64_t Unit =
       Origins.settled(S.Origin) == Origins.settled(SizeOrigins::originOf(*Rows))
           ? Rows->C
@@ -175,7 +178,8 @@ void RepeatedRows::countRows(Source &S) {
     refuse(S.Node, "counts its rows in groups of a wrong size");
 }
 
-/// Returns true if \p S counts the rows of its own input.
+/// Returns true if \p S takes n from the tensor that its node splits or scales,
+/// not from another tensor.
 bool RepeatedRows::isOwn(const Source &S) const {
   bool IsSplit = Roles[G.node(S.Node).Op] == Split;
   return S.Rest.Of == G.input(S.Node, 0) &&
@@ -184,10 +188,10 @@ bool RepeatedRows::isOwn(const Source &S) const {
 
 /// Returns the source whose n a plan uses for \p S, a split. A tensor that is
 /// computed once from a feed is split like the feed, unless a run may feed this
-/// tensor or one in between. A feed with as many rows comes first. The rows of
-/// the tensor may also be a multiple of those of the feed, such as the words of
-/// all sentences. Any source is right, because the split fails unless the
-/// shards of the source divide the rows of the tensor.
+/// tensor or a tensor between the two. Prefers a feed with as many rows as the
+/// tensor. Otherwise the tensor may have a multiple of the rows of the feed,
+/// such as the words of all sentences. Any source is right, because the split
+/// fails unless the shards of the source divide the rows of the tensor.
 std::optional<unsigned> RepeatedRows::feedOf(const Source &S) {
   std::optional<unsigned> Other;
   for (unsigned I = 0; I < std::min<size_t>(Sources.size(), MaxSources); ++I) {
@@ -223,7 +227,8 @@ bool RepeatedRows::isComputed(const Source &S) const {
          !G.hasAttr(S.Node, RowsAttr);
 }
 
-/// Makes \p S the source \p Known, or a new one.
+/// Maps the node of \p S to the source \p Known. Without \p Known, adds \p S as
+/// a new source.
 void RepeatedRows::addSource(const Source &S, std::optional<unsigned> Known) {
   SourceOf[S.Node] = Known.value_or(static_cast<unsigned>(Sources.size()));
   if (!Known)
@@ -300,9 +305,9 @@ std::optional<int64_t> RepeatedRows::rowsOf(NodeId Merge, unsigned S,
   if (!Rows || Rows->B != 1 || Rows->R != 0 || Rows->Ragged != 0 ||
       Rows->Rows != Of.Rows)
     return std::nullopt;
-  // Two feeds have equally many rows only where an op says so. The definition
-  // may be less clear in a written file, so a plan does not choose between
-  // feeds.
+  // Two feeds have equally many rows only where an op states it. A written file
+  // may not show which feed defines the rows. So a plan accepts a value only if
+  // it depends on no other feed.
   NodeId N = G.input(Merge, 0).Node;
   bool IsKnown =
       !Plan || (States[N] == only(S) && (OfJoined.empty() || !OfJoined[N]));
@@ -509,8 +514,8 @@ RepeatedRows::State RepeatedRows::exchange(NodeId N) {
   bool IsMean = Share == 0;
   if (!(S & Each) && Share == 1 && G.isOp(N, op::CollectiveReduce) &&
       !isFloating(G.outputType(E))) {
-    // Integer terms cannot be multiplied by n/N, but the sum behind the barrier
-    // can.
+    // An integer term times n/N may be a fraction. So the sum is multiplied
+    // instead, behind the barrier.
     if (!Plan)
       return S | Raw;
     G.forEachUse(N, [&](Use U) {
@@ -532,7 +537,7 @@ RepeatedRows::State RepeatedRows::exchange(NodeId N) {
 
 RepeatedRows::State RepeatedRows::merge(NodeId N) {
   Endpoint E = G.input(N, 0);
-  // Such a merge counts rows.
+  // The merge of an inserted check only counts rows.
   if (G.node(E.Node).Kind == Inserted::Check)
     return 0;
   State S = stateOf(N, E);
@@ -676,7 +681,8 @@ bool RepeatedRows::haveOneNumber(ArrayRef<State> Sets) const {
   std::optional<uint16_t> Rows;
   for (State S : Sets)
     for (unsigned I = 0; I < Sources.size(); ++I) {
-      // A fed number is a number of rows because an op needs it.
+      // Skip a fed number: it is a source only because an op requires it to be
+      // a row count.
       if (!(S & only(I)) || Roles[G.node(Sources[I].Node).Op] == Scaled)
         continue;
       if (Rows && *Rows != Sources[I].Rows)
@@ -694,7 +700,7 @@ bool RepeatedRows::meet(NodeId N, ArrayRef<State> Sets) {
   if (any_of(Sets,
              [](State S) { return S & Raw || (S & Each && !(S & Even)); }))
     return false;
-  // The first set has a source.
+  // Move sets with Each to the end, so that the first set has a source.
   SmallVector<State, 4> All(Sets);
   llvm::stable_sort(All,
                     [](State A, State B) { return !(A & Each) && B & Each; });
@@ -738,7 +744,8 @@ RepeatedRows::State RepeatedRows::join(NodeId N) {
 
 /// Returns the state of the results of \p N, whose operands have state \p S.
 RepeatedRows::State RepeatedRows::resultOf(NodeId N, State S) {
-  // The result of a write to an array or a stack is no value of it.
+  // The result of a write (a flow) is no element, so it gets the state of the
+  // array or stack.
   if (Loops && !Loops->handlesUsedBy(G, N).empty())
     return hold(N, S);
   return S == 0 || isTrue(N) ? 0 : S;
@@ -771,8 +778,8 @@ RepeatedRows::State RepeatedRows::joinSets(NodeId N) {
     AreTerms &=
         S & Each || Share == 0 || (Share && isFloating(G.outputType(E)));
     All |= S;
-    // The sets are disjoint, so a set that S takes in overlaps with no other
-    // set.
+    // Merge into S each set that overlaps with S. The sets are disjoint, so a
+    // merged set overlaps with no other set.
     for (State Set : Sets)
       if (Set & S)
         S |= Set;

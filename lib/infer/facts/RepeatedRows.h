@@ -48,7 +48,7 @@ public:
   struct Source {
     NodeId Node = NoNode; ///< The split, or the `_Scale` of a fed number.
     RowRest Rest;
-    Endpoint RestAt;            ///< The node `rest`, if the program has it.
+    Endpoint RestAt;            ///< The rows modulo N, if in the program.
     uint16_t Rows = 0;          ///< Sym::Rows of the split.
     int64_t Times = 1;          ///< Sym::C of the split.
     SizeOrigins::Origin Origin; ///< That of the rows of the split.
@@ -98,7 +98,8 @@ public:
   bool repeats(NodeId Split) const { return SourceOf.contains(Split); }
   /// Returns true if a definition or a fact gives the row count of source \p S.
   bool hasNumber(unsigned S) const;
-  /// Returns the source whose rows have the rest \p Rest.
+  /// Returns the source whose number of rows, modulo N, the program computes as
+  /// \p Rest.
   std::optional<unsigned> sourceAt(Endpoint Rest) const;
   /// Returns true if \p N follows the n of source \p S.
   bool follows(NodeId N, unsigned S) const { return States[N] & only(S); }
@@ -165,7 +166,7 @@ private:
   std::vector<Source> Sources;
   std::vector<State> States; ///< By node.
   /// By node: it depends on a tensor that a plan splits like a feed. Empty if
-  /// there is none.
+  /// there is no such tensor.
   std::vector<bool> OfJoined;
   /// By feed: the nodes that depend on it. See feedOf().
   llvm::DenseMap<NodeId, std::vector<bool>> Behind;

@@ -24,7 +24,7 @@ namespace graft {
 
 class RowsRead {
 public:
-  /// A tensor of each replica that brings rows.
+  /// A per-replica tensor with rows of the batch.
   struct Source {
     NodeId Node;                ///< A split, or a fed default.
     int64_t Axis = 0;           ///< The axis of the rows.

@@ -2,10 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Most graphs have no facts: equal numbers, and sizes of one feed, are equal by
-// definition. If a graph has facts, one walk finds the nodes at which origins
-// meet. An op may use the fact that it states itself. For any other node, two
-// dataflow passes find the ops that run whenever the node does.
+// Most graphs have no facts, because their equal sizes are equal by definition:
+// they are the same number, or sizes of one feed. If a graph has facts, one
+// walk finds the nodes at which origins meet. An op may use the fact that it
+// states itself. For any other node, two dataflow passes find the ops that run
+// whenever the node does.
 //
 //===----------------------------------------------------------------------===//
 
@@ -359,7 +360,8 @@ template <typename Fn> void UseFinder::forEachSize(NodeId N, Fn Visit) const {
   for (Endpoint E : G.dataInputs(N)) {
     See(Dims.shape(E));
     See(Dims.value(E));
-    // A use of row numbers compares their number with the rows that they index.
+    // A user of row numbers compares the size of the row numbers with the size
+    // of the axis that they index.
     ReplicationType T = Types.type(E);
     if (T.countsRows() && T.Cause != NoNode) {
       See(Dims.shape({T.Cause, 0}));
@@ -586,7 +588,8 @@ void UseFinder::judge() {
         Above[N] = Bits;
       }
     }
-    // By node: the node is of the input graph, or has a user that leads to one.
+    // By node: this node, or a node that depends on it, is a node of the input
+    // graph.
     std::vector<bool> Leads(G.size());
     for (bool Again = true; Again;) {
       Again = false;

@@ -8,8 +8,9 @@
 //
 // - every fetch that runs the node runs the op, too;
 // - the node runs under every predicate that the op runs under;
-// - if the op is in the body of a loop, the loop takes a turn whenever the node
-//   runs: the node is in that body, or pops a stack that the body pushes to.
+// - if the op is in the body of a loop, the loop runs an iteration whenever the
+//   node runs: the node is in that body, or pops a stack to which the body
+//   pushes.
 //
 //     p ── Switch ── x + y             states rows(x) = rows(y)   {p}
 //             └───── gather(y, Range(0, rows(x)))   may not use it {not p}

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A queue declares the shapes of its components, an iterator the shapes of its
-// elements. QueueDequeueMany adds an axis.
+// A queue declares the shapes of its components. An iterator declares the
+// shapes of its elements. QueueDequeueMany adds an axis.
 //
 //===----------------------------------------------------------------------===//
 
@@ -82,8 +82,8 @@ static std::optional<ShapeValue> componentShape(const Graph &G, Endpoint E) {
 
 /// Returns the shape that the op of \p E declares.
 static std::optional<ShapeValue> declaredShape(const Graph &G, Endpoint E) {
-  // The number of rows of a joined element is unknown, and so is that of the
-  // batch.
+  // The number of rows of a joined element is unknown. So the number of rows of
+  // the batch is unknown, too.
   if (isJoinedBatch(G, E.Node))
     if (Endpoint Rows = G.input(E.Node, E.Port);
         G.isOp(Rows.Node, op::ConcatV2))

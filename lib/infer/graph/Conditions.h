@@ -12,8 +12,9 @@
 //     m = Merge(f, u)       {}
 //
 // A node with more than MaxChoices choices has the single predicate Many
-// instead. Each node that depends on it has Many as well, even a Merge.
-// Otherwise time and memory would grow with the square of the graph.
+// instead. Each node that depends on that node has Many as well, even a Merge.
+// Without this limit, time and memory would grow with the square of the size of
+// the graph.
 //
 // If a predicate differs between replicas, the nodes under it run on some
 // replicas only. Their local values have no relation to a global value.

@@ -42,7 +42,7 @@ public:
   LateUses find();
 
 private:
-  /// A use that may come late.
+  /// A use that may run after an update, although its view does not.
   struct Candidate {
     NodeId Var, View;
     Use Of;
@@ -63,7 +63,7 @@ private:
   /// The number of updates in one sweep.
   static constexpr size_t Words = 4, InWord = 64, InSweep = Words * InWord;
   using Set = std::array<uint64_t, Words>;
-  /// The updates of the sweep that \p N runs after.
+  /// Returns those updates of the sweep after which \p N runs.
   Set before(NodeId N) const {
     return Index[N] == NoIndex ? Set() : Bits[Index[N]];
   }
@@ -131,9 +131,9 @@ void Finder::addUses(NodeId Var) {
         Views.insert(User);
         Next.push_back(User);
       }
-      // An Identity of the variable reads it when it runs. A Merge forwards the
-      // value of one side of a conditional, and no update of the other side
-      // runs.
+      // An Identity of the variable reads the variable when the Identity runs.
+      // A Merge forwards the value of one side of a conditional, and no update
+      // of the other side runs.
       bool Reads =
           (IsVariable && G.isOp(User, op::Identity)) || G.isOp(User, op::Merge);
       if (Late[User] && !Reads &&

@@ -104,8 +104,8 @@ public:
   }
   /// All tensor arrays and stacks, and the first list of each class, in order.
   llvm::ArrayRef<NodeId> handles() const { return Handles; }
-  /// Returns true if each element of \p Handle was pushed: \p Handle is a
-  /// stack, or a class of lists that a single EmptyTensorList makes.
+  /// Returns true if a push added each element of \p Handle: \p Handle is a
+  /// stack, or an EmptyTensorList from which all lists of its class come.
   bool isStack(const Graph &G, NodeId Handle) const;
 
 private:

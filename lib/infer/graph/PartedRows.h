@@ -21,10 +21,10 @@ namespace graft {
 /// something else.
 NodeId numbersParted(const Graph &G, NodeId Partition);
 
-/// Returns the DynamicPartition whose outputs are the index operands of \p
-/// Stitch, a DynamicStitch or ParallelDynamicStitch, if it sends the numbers of
-/// a Range. Each output is exactly one operand, so every position is written
-/// once. Returns NoNode if there is none.
+/// Returns the DynamicPartition that sends the numbers of a Range to the index
+/// operands of \p Stitch, a DynamicStitch or ParallelDynamicStitch. Each output
+/// of the partition is exactly one operand, so every position is written once.
+/// Returns NoNode if there is none.
 NodeId partitionStitched(const Graph &G, NodeId Stitch);
 
 } // namespace graft

@@ -112,10 +112,10 @@ void OpenReads::findUpdates() {
   }
 }
 
-/// Returns the inputs of \p Reader other than the variable if \p Update needs
-/// all of them as well. Searches only nodes near \p Update. Returns nothing if
-/// a nearby edge orders the two nodes, or if no other update depends on \p
-/// Reader.
+/// If \p Update needs all inputs of \p Reader other than the variable, returns
+/// these inputs. Searches only nodes near \p Update. Returns nothing if a
+/// nearby edge orders the two nodes, or if no other update depends on
+/// \p Reader.
 OpenReads::NodeList OpenReads::othersOf(NodeId Reader, NodeId Update) const {
   if (!readsElements(Reader) || IsLate[Reader] || Above.contains(Reader) ||
       LeadsTo[Reader] == NoNode || LeadsTo[Reader] == Update)

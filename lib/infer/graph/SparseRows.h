@@ -4,7 +4,8 @@
 //
 // If a sparse tensor is computed from dense rows (Where and GatherNd), or from
 // row numbers, its elements are in the order of the rows. After
-// SparseFillEmptyRows, every row has elements, and these are a segment.
+// SparseFillEmptyRows, every row has elements, and the elements of a row are
+// one segment.
 //
 //===----------------------------------------------------------------------===//
 

@@ -155,7 +155,7 @@ private:
     OfRows = 1,      ///< Depends on a feed.
     OfVariables = 2, ///< Depends on a variable.
     Updates = 4,     ///< Is an update, or depends on one.
-    Learns = 8,      ///< Is, or depends on, an update that makes a step.
+    Learns = 8,      ///< Is, or depends on, an update that defines a step.
     InStep = 16,     ///< A step depends on it.
     FedMore = 32,    ///< Depends on a feed that no step needs.
     ForShow = 64,    ///< A summary or named tensor depends on it.
@@ -217,8 +217,8 @@ void Finder::findSteps() {
     if (!(Is[N] & Learns) || G.hasUses(N))
       continue;
     Is[N] |= InStep;
-    // If this update is the only one of its step, all reads of the step come
-    // before it.
+    // If the last node of a step is its only update, all reads of the step come
+    // before this update.
     bool HasOthers =
         !Vars.isUpdate(G, N) ||
         any_of(G.inputs(N), [&](Endpoint E) { return Is[E.Node] & Updates; });
@@ -274,10 +274,10 @@ void Finder::findFetches() {
   });
 }
 
-/// Returns true if \p N or a user of its value is computed from variables
-/// alone, for example a penalty, and a node without users depends on it. A run
-/// may fetch such a value. A value that depends on rows, or on another value of
-/// the step, may be an unused part of a gradient.
+/// Returns true if the value of \p N, or of a user of the read \p N, is
+/// computed from variables alone. Example: a penalty. A run may fetch the value
+/// if a node without users depends on it. A value that depends on rows, or on
+/// another value of the step, may be an unused part of a gradient.
 bool Finder::isOfVariables(NodeId N) const {
   auto IsOfStep = [&](Endpoint E) {
     return !E.isControl() && Is[E.Node] & InStep && Is[E.Node] & OfVariables &&

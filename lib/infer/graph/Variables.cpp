@@ -72,8 +72,8 @@ VariableIndex::VariableIndex(const Graph &G) {
   for (NodeId N = 0; N < G.size(); ++N)
     if (Role[G.node(N).Op] == Creates && G.isLive(N))
       Vars.push_back(N);
-  // Follow each variable through the nodes that pass it on. There are few, and
-  // each has one source.
+  // Follow each variable through the nodes that pass it on. There are few such
+  // nodes, and each passes on one variable.
   SmallVector<NodeId, 8> Aliases;
   for (NodeId Var : Vars) {
     VarOf[Var] = Var;

@@ -52,9 +52,9 @@ std::optional<Aggregation> parseAggregation(llvm::StringRef Name);
 std::optional<Aggregation> aggregationOf(const Graph &G, NodeId Var);
 
 /// Finds the tensors that are variables. Follows each handle or reference
-/// through the nodes that pass it on: Identity, Switch, Enter of a handle, the
-/// reference output of an update op. Ops and kinds of arguments decide, never
-/// names.
+/// through the nodes that pass it on: an Identity, a Switch, the Enter of a
+/// handle, or an update op with a reference output. Identifies variables by ops
+/// and kinds of arguments, never by names.
 class VariableIndex {
 public:
   explicit VariableIndex(const Graph &G);

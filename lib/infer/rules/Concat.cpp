@@ -116,9 +116,9 @@ static void concat(SizeContext &C) {
 
 namespace {
 
-/// Infers the type of a Concat along the batch axis. \p Type is the type of a
-/// sum of the parts. The requests of that sum begin at index \p Asked of
-/// C.Asked.
+/// Infers the type of a Concat along the batch axis. \p Type is the type that
+/// sumOf() infers for the parts, since a sum also needs equal layouts and
+/// scales. The requests of sumOf() begin at index \p Asked of C.Asked.
 ReplicationType joinRows(TypeContext &C, ArrayRef<unsigned> Operands,
                          unsigned Axis, ReplicationType Type, size_t Asked) {
   if (C.isReduced()) {

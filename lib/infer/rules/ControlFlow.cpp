@@ -206,8 +206,8 @@ static void merges(TypeContext &C) {
     C.set(Port, Which);
 }
 
-/// Types an Optional or its value, which is an element of an iterator, or goes
-/// from a branch to the gradient of the conditional.
+/// Types an Optional or its value. The value is an element of an iterator, or a
+/// tensor that a branch passes to the gradient of its conditional.
 static void optional(TypeContext &C) {
   if (isElementOfOptional(C.G, C.N))
     return source(C);

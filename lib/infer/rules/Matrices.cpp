@@ -40,7 +40,8 @@ static void diagPart(SizeContext &C) {
   }
 }
 
-/// The number of mixed axes depends on the node.
+/// Infers results with the axes of operand 0, except for the mixed ones at the
+/// end. Their number depends on the node.
 static void sameVectors(SizeContext &C) { sameLead(C, mixedAxes(C.G, C.N)); }
 
 } // namespace sizes

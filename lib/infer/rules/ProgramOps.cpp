@@ -110,8 +110,9 @@ static void fromReplicas(SizeContext &C) {
 
 /// Relates \p Old, a size of the single-device step, to \p New, the share of
 /// one replica. If Old is unknown, marks New as a size that follows the rows of
-/// a replica. If Old is a number, New claims that it counts rows, as a changed
-/// constant does. If New is known to be such a size, Old becomes N times New.
+/// a replica. If Old is a number, claims that New counts rows, as for a
+/// constant that was changed to local sizes. If New is known to be a row count
+/// of a split tensor, Old becomes N times New.
 static void share(SizeContext &C, unsigned I, DimId Old, DimId New) {
   if (!C.Table.hasSym(Old) && !C.Table.followsRows(Old) &&
       (C.options().Unpatched || C.Table.isSame(Old))) {

@@ -96,8 +96,8 @@ static void prod(SizeContext &C) {
 }
 
 void shared(SizeContext &C) {
-  // If replicas reduce the number, it differs between them, so it is no shared
-  // size.
+  // If a collective combines the number, the number differs between replicas.
+  // Then it is no shared size.
   bool IsExchanged = false;
   C.G.forEachUse(C.N, [&](Use U) { IsExchanged |= exchanges(C.G, U.User); });
   if (!IsExchanged)

@@ -412,7 +412,7 @@ static bool fillNumber(SizeContext &C, ArrayRef<DimId> X, ArrayRef<DimId> List,
 /// rows: unifies 8 with the rows. Without this, each replica would form groups
 /// of 8 rows instead of groups of its own rows. Both are 8 in the single-device
 /// step, and the type rule checks which axis has the rows. The gradient of a
-/// reshape is such a reshape if only the number of steps is unknown.
+/// reshape contains this reshape if only the number of steps is unknown.
 static void matchSteps(SizeContext &C, ArrayRef<DimId> X, ArrayRef<DimId> List,
                        int Wild) {
   if (Wild != 0 || List.size() < 2 || X.empty())

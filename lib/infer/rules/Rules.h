@@ -62,8 +62,8 @@ constexpr IndexUse indexes(int Index, int Table,
 /// Returns the last letter if there are fewer.
 std::pair<char, int> letterOf(llvm::StringRef Letters, unsigned I);
 
-/// Returns the number of last axes that \p N, an op on vectors, mixes: 2 for
-/// the diagonals of a band, which are a matrix.
+/// Returns the number of last axes that \p N, an op on vectors, mixes. This is
+/// 2 if a MatrixDiag may read several diagonals as a matrix, otherwise 1.
 unsigned mixedAxes(const Graph &G, NodeId N);
 
 /// An equation of Einsum, "ab,bc->ac": one letter for each axis. The axes of an

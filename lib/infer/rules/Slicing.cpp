@@ -282,8 +282,9 @@ static std::optional<DimId> partOf(SizeContext &C, DimId Whole,
 /// Infers the shape of a strided slice. For a StridedSliceGrad, this is the
 /// shape of the incoming gradient.
 static void stridedSlice(SizeContext &C) {
-  // All sizes hold with the number of shards in place of the number of
-  // replicas, so the rows that remain are those of all replicas.
+  // This slice drops the repeated rows that a gather returned (keptMember).
+  // Sizes hold with the number of shards in place of N, so the remaining rows
+  // are those of all replicas.
   if (keptMember(C.G, C.N) != NoNode)
     return same(C);
   bool OfGrad = C.isOp(op::StridedSliceGrad);
@@ -366,7 +367,7 @@ static void stridedSlice(SizeContext &C) {
     }
     From = placeIn(From, Size);
     To = placeIn(To, Size);
-    // (The stride may be any number.)
+    // (The sum To + Stride could overflow, since a stride may be any number.)
     int64_t Length = To > From ? (To - From - 1) / S->Stride[I] + 1 : 0;
     List.push_back(C.number(I, Length));
   }
@@ -480,8 +481,8 @@ bool isAxisOf(const TypeContext &C, unsigned I, int In, int Out) {
 }
 
 /// Returns true if a strided slice with stride 1 selects along axis \p Axis of
-/// \p Whole, and element \p Axis of its operands is for that axis. All replicas
-/// must slice the other axes alike.
+/// \p Whole, and element \p Axis of its begin, end and stride belongs to that
+/// axis. All replicas must slice the other axes alike.
 bool slicesAxes(const TypeContext &C, int Axis, Endpoint Whole) {
   auto Mask = [&](const char *Key) { return C.intAttr(Key).value_or(0); };
   int64_t Before = (int64_t(2) << Axis) - 1;

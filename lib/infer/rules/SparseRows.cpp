@@ -4,8 +4,8 @@
 //
 // A replica can make a sparse tensor of local rows, as feature columns do:
 //
-//     indices = Where(x != nothing)         RowIndices: each row is off by as
-//     values = GatherNd(x, indices)         much as all others of the replica
+//     indices = Where(x != nothing)         RowIndices: on one replica, all
+//     values = GatherNd(x, indices)         rows have the same offset
 //     shape = Shape(x)                      sizes
 //
 // The elements of all replicas, concatenated, are those of the global value.
@@ -99,7 +99,8 @@ static void fillEmptyRows(SizeContext &C) {
   DimId Elements = (*Index)[0], Columns = (*Index)[1], Batch = (*Shape)[0];
   DimId Filled = C.slot(0);
   if (C.countsLocally(Elements) && countsOwnRows(C, Batch, C.Inputs[0])) {
-    // Another node with the same indices outputs equally many elements.
+    // Another SparseFillEmptyRows with the same indices and the same number of
+    // rows has outputs of the same size.
     NodeId First = C.firstLike(0);
     Dims Its = First != C.N ? C.Known.value(C.G.input(First, 2)) : Dims();
     bool Same =
@@ -112,7 +113,8 @@ static void fillEmptyRows(SizeContext &C) {
   C.setShape(3, Elements);
 }
 
-/// Returns the number of sparse inputs of a cross. They precede dense inputs.
+/// Returns the number of sparse inputs of a SparseCross, which precede the
+/// dense inputs.
 static unsigned sparseInputs(const NodeView &C) {
   return static_cast<unsigned>(C.intAttr("N").value_or(0));
 }

@@ -374,8 +374,8 @@ public:
     return llvm::is_contained(Options.Whole, N);
   }
 
-  /// Sets the shape of each inserted node to that of its first input. Only a
-  /// gather changes the shape, so its shape is unknown.
+  /// Sets the shape of each inserted node to that of its first input. A gather
+  /// changes the shape, so the shape of a gather is unknown.
   void extend();
 
   unsigned numOutputs(NodeId N) const {

@@ -24,8 +24,8 @@ class RaggedRows {
 public:
   /// Returns the first node of earlier calls that has the row count of \p N, or
   /// \p N if there is none. \p N is a Where or a DynamicPartition, and its
-  /// input \p By determines the row count. Both nodes compute this input in the
-  /// same way from the same tensors.
+  /// input \p By determines the row count. Two nodes have the same row count if
+  /// their inputs \p By are computed in the same way from the same tensors.
   NodeId firstLike(const Graph &G, NodeId N, unsigned By);
 
 private:

@@ -54,9 +54,9 @@ DimRun SizeContext::store(ArrayRef<DimId> List) {
   return Run;
 }
 
-/// Returns false if all operand sizes have one origin, apart from numbers by
-/// definition, and no fact makes one of them a number. Then no two sizes of
-/// different origins are equal. This is so for most nodes.
+/// Returns false if no operand sizes of different origins can be equal, as for
+/// most nodes. Two conditions must hold: all sizes that are not numbers by
+/// definition have one origin, and no fact makes one of them a number.
 bool SizeContext::mayMeet() {
   std::optional<SizeOrigins::Origin> One;
   for (Endpoint E : Inputs)
@@ -297,7 +297,8 @@ void SizeContext::defineRelated(DimId X, const Sym &Times, DimId Y,
     return;
   SizeOrigins &O = A.Origins;
   O.joinRows(O.of(X), O.of(Y));
-  // If both are now multiples of new rows in the table, join these as well.
+  // If the table now expresses both as multiples of new rows, join the new rows
+  // as well.
   if (auto Its = Table.sym(Y); Its && Table.numRows() != Before)
     O.joinRows(O.of(Y), O.originOf(*Its));
 }

@@ -226,7 +226,8 @@ public:
   /// Unifies \p Rows with the rows of earlier feeds of the group.
   void sayRows(int64_t Batch, DimId Rows);
   /// Returns true if an output of the node is assumed to be split
-  /// (DimOptions::Suppose), and so is not a feed that each replica reads whole.
+  /// (DimOptions::Suppose). Then each replica reads a shard of the feed, not
+  /// the whole feed.
   bool isSupposed() const { return Supposed.count(N) != 0; }
   /// Returns true if each replica may count local rows at the node, which has a
   /// data-dependent row count and an operand of shape \p X.

@@ -35,9 +35,9 @@ using namespace llvm;
 
 namespace graft {
 
-/// Returns true if a policy covers a per-replica value that \p Update writes to
-/// \p Var. For an unreplicated variable without aggregation, the policy covers
-/// only assignments and additions.
+/// Returns true if the policy of \p Var lets \p Update write a different value
+/// on each replica. An unreplicated variable without aggregation allows only
+/// assignments and additions.
 bool TypeInference::letsVary(NodeId Update, NodeId Var) const {
   auto How = aggregationOf(G, Var);
   if (!How || *How != Aggregation::None ||
@@ -47,11 +47,12 @@ bool TypeInference::letsVary(NodeId Update, NodeId Var) const {
   return Kind == UpdateKind::Assign || Kind == UpdateKind::AssignAdd;
 }
 
-/// Marks as Spared the direct and indirect operands of reductions that the user
-/// asked for, and batch norms of one replica's rows. The user accepts these
-/// values. Marks as OfMetrics the nodes that only updates of sync-on-read
-/// variables use. A metric alone is no reason to keep a node, so these nodes
-/// are kept only if they read kept values.
+/// Marks as Spared the nodes whose values the user accepts: batch norms with
+/// the statistics of one replica, and the direct and indirect operands of
+/// reductions that the user asked for. Values that a policy lets vary are
+/// spared with their operands, too. Marks as OfMetrics the nodes that only
+/// updates of sync-on-read variables use. A metric alone is no reason to keep a
+/// node, so these nodes are kept only if they read kept values.
 void TypeInference::findSpared(bool LocalBatchNorm) {
   Spared.resize(G.size());
   OfMetrics.resize(G.size());
@@ -293,8 +294,8 @@ bool TypeInference::keepOperand(unsigned I) {
   return keep(E.Node);
 }
 
-/// Keeps the operand of the merge at hand if its type changed after the merge
-/// was inserted, because nodes before the operand are kept.
+/// Keeps the operand of the merge at hand if the type of the operand changed
+/// after the merge was inserted, because nodes before the operand are kept.
 bool TypeInference::keepMerged() {
   Endpoint E = input(0), Last = out();
   G.forEachUse(N, [&](Use U) {

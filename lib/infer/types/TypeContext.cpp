@@ -401,8 +401,8 @@ std::optional<Endpoint> TypeContext::localTensor(uint32_t Predicate) const {
   return std::nullopt;
 }
 
-/// The node at hand runs under many predicates. Records one on which replicas
-/// may disagree, found at the inputs of the node.
+/// Records a predicate on which replicas may disagree, if an input of the node
+/// at hand runs under one. The node at hand runs under many predicates.
 void TypeContext::noteMany() {
   LocalOfMany.erase(N);
   for (Endpoint E : G.inputs(N)) {

@@ -176,10 +176,10 @@ void TypeInference::visit(NodeId Node) {
   }
 }
 
-/// Marks the nodes that run under many predicates, because the type of a
-/// predicate changed and any of these nodes may run under it. A sweep marks
-/// them once. In a graph with loops, the next sweep marks them again after a
-/// second change.
+/// Marks the nodes that run under many predicates for another visit. The type
+/// of a predicate changed, and any of these nodes may run under that predicate.
+/// A sweep marks them once. In a graph with loops, the next sweep marks them
+/// again after a second change.
 void TypeInference::wakeMany() {
   ManyAgain |= ManyDue && Loops;
   if (std::exchange(ManyDue, true))
@@ -445,12 +445,13 @@ void TypeInference::doubtNoRows(ArrayRef<Demand> Met) {
     ReplicationType X = result(Port);
     if (!X.isUnrelated() && (What == NoRows::Fails || !HasNone(X, Port)))
       set(Port, varying("takes a tensor that may have no rows on a replica, "
-                        "for which TensorFlow's kernel " +
+                        "and without rows TensorFlow's kernel " +
                         faultOf(What)));
   }
 }
 
-/// Applies the rule to operands whose rows are in another order or all equal.
+/// Applies the rule to operands whose rows are all equal, or are not in the
+/// order of the global value.
 void TypeInference::inferOrdered() {
   const OpInfo &Op = Rules[node().Op];
   if (Op.Is & trait::OrdersRows) {
@@ -532,7 +533,8 @@ void TypeInference::findUnusable(std::vector<NodeId> &Found) {
     if (G.node(Node).Count == Copies::Once || T.Vars.isUpdate(G, Node) ||
         (!Gives && !Uses && none_of(G.dataInputs(Node), IsOther)))
       for (Endpoint E : G.dataInputs(Node))
-        // The users of gathered distinct values read the gather.
+        // A gather can use distinct values. Its own users are checked in their
+        // turn.
         if (!T.type(E).isDistinct() || !combinesReplicas(G, Node) || !Uses)
           Ask(T.type(E));
     // In a gather by row counts (LengthGather.h), only the last node has a

@@ -96,7 +96,8 @@ private:
   std::vector<bool> Spared; ///< By node: the user accepts its value.
   /// By node: only updates of sync-on-read variables use its value.
   std::vector<bool> OfMetrics;
-  /// By array or stack: an unrelated value is written to it. Never iterated.
+  /// By array or stack: an unrelated value is written to it. No loop iterates
+  /// over this map.
   llvm::DenseMap<NodeId, bool> TakesUnrelated;
   TypeAnalysis::KeptNodes Found;
   bool GivesRows = false; ///< Set if a kept node has claimsRows().

@@ -76,7 +76,8 @@ TypeAnalysis::TypeAnalysis(const Graph &G, ArrayRef<NodeId> Order,
         continue;
       Reduced[Index] = true;
       Reductions.push_back(A);
-      // A reduction of joined rows changes the type of their node as well.
+      // A reduction of joined rows also changes the type of the node that joins
+      // them.
       Rules.markUsers(A.Source.Node);
       Rules.restartLoops();
       if (natural(A.Source).isJoined())
@@ -100,7 +101,8 @@ TypeAnalysis::TypeAnalysis(const Graph &G, ArrayRef<NodeId> Order,
     Rules.findUnusable(Unusable);
   if (KeepOnce)
     Kept = Rules.takeKept();
-  // A gather or scale serves one user, so only that user's last demands count.
+  // A gather or scale serves one user. So Rules keeps only the demands of the
+  // last visit to each user.
   append_range(Demands, Rules.asked());
   llvm::stable_sort(Demands, [](const Demand &A, const Demand &B) {
     return std::tuple(A.Kind, A.Source.Node, A.Source.Port, A.User, A.Index) <
@@ -211,7 +213,8 @@ std::optional<int> TypeAnalysis::wholeAxis(Endpoint E) const {
     return std::nullopt;
   if (Axis < 0)
     return Axis;
-  // A replica cannot get an equal share of such rows.
+  // Replicas cannot get equal shares of a data-dependent number of rows, or of
+  // a number that N does not divide.
   DimId Rows = (*Dims.shape(E))[Axis];
   int64_t Number = Table.number(Rows);
   if (Table.isRagged(Rows) ||

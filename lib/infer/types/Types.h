@@ -195,7 +195,8 @@ struct ReplicationType {
   }
   bool isAxisKnown() const { return Axis != NoAxis; }
   static constexpr uint8_t NoAxis = UINT8_MAX;
-  /// Returns true for a global value without any mark, as most tensors are.
+  /// Returns true if the value is trivially replicated, and Zero, Whole and
+  /// Assumes are not set. This holds for most tensors.
   bool isPlain() const { return isTrue() && !Zero && !Whole && Assumes == 0; }
   bool isTrue() const { return L == Layout::Replicated && K == 0 && !Symbolic; }
   bool isWholeSize() const { return Whole && Symbolic; }

@@ -7,8 +7,8 @@
 // function, and binds variables of other objects to its last arguments.
 //
 // Some functions only call another function, as the function of a signature
-// does. Then only the inner body is rewritten, which rewrites the step of all
-// callers.
+// does. In this case only the body of the called function is rewritten, so all
+// its callers run the rewritten step.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,8 +6,9 @@
 // of TensorFlow's own inliner. The guarantees of a call hold:
 //
 //   - A node of the body waits for the control inputs of the call, and does not
-//     run if the call is dead. The body has control inputs for this, or an
-//     Identity of each argument.
+//     run if the call is dead. For this, nodes of the body without inputs get
+//     control inputs. If the call has control inputs, an Identity of each
+//     argument gets them, too.
 //   - Each reader of an output and each node that waits for the call waits for
 //     all effects of the function, even if the output does not need them.
 //
@@ -259,7 +260,8 @@ Inliner::Ends Inliner::witness(NodeId N) {
   if (!CanBeDead)
     return Result;
   Endpoint E = G.input(N, 0);
-  // Only outputs of a Switch can be dead.
+  // A control edge from a Switch does not show which output is dead. An
+  // Identity of the output shows it.
   if (G.opName(E.Node).ends_with(op::Switch))
     E = typed(G.name(N), "input_control_node", op::Identity, E, N);
   return {Endpoint{E.Node, ControlPort}};
@@ -429,8 +431,9 @@ Inliner::Body Inliner::instantiate(const FunctionRef &F,
     // Each call has its own frame.
     if (auto It = Its.find("frame_name"); It != Its.end())
       It->second.set_s(Prefix + "/" + It->second.s());
-    // The attribute output_shapes contains the global batch size. No check is
-    // lost without it, since a conditional of the same function made the value.
+    // The attribute output_shapes contains the global batch size, so its shapes
+    // become unknown. No check is lost, since a conditional of the same
+    // function made the value.
     if (Node.op() == op::OptionalGetValue)
       for (auto &Shape :
            *Its["output_shapes"].mutable_list()->mutable_shape()) {

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Users name the file that they have: a Keras archive, a checkpoint, a script.
-// graft recognizes these by their first bytes and says what to do.
+// A user may name a file that is no graph: a Keras archive, a checkpoint, a
+// script. graft recognizes such a file and says what to do.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,11 +21,13 @@ namespace graft {
 /// this is a well-known format that holds no graph for graft.
 std::optional<std::string> otherFormat(llvm::StringRef Bytes);
 
-/// Returns such a message for \p Path, a file that is no graph. Tests only the
-/// name of the file, because the values of a checkpoint have no signature.
+/// Returns a message like that of otherFormat() for \p Path, a file that is no
+/// graph. Tests only the name of the file, because the values of a checkpoint
+/// have no signature.
 std::optional<std::string> otherName(llvm::StringRef Path);
 
-/// Returns such a message for the folder \p Path, which has no saved_model.pb.
+/// Returns a message like that of otherFormat() for the folder \p Path, which
+/// has no saved_model.pb.
 std::optional<std::string> otherFolder(llvm::StringRef Path);
 
 } // namespace graft

@@ -21,9 +21,10 @@ using namespace llvm;
 namespace graft {
 namespace {
 
-/// Returns true if \p Body can be a NodeDef: it has a name and an op name. In a
-/// MetaGraphDef the same field is a MetaInfoDef. In place of the op name, a
-/// MetaInfoDef has a list of op definitions or no field.
+/// Returns true if \p Body, field 1 of a message, can be a NodeDef: it has a
+/// name and an op name. In a MetaGraphDef, field 1 is a MetaInfoDef. A
+/// MetaInfoDef has no op name: its field 2 is a list of op definitions or is
+/// missing.
 bool looksLikeNode(StringRef Body) {
   wire::Reader R(Body);
   wire::Field F;
@@ -43,9 +44,9 @@ bool looksLikeNode(StringRef Body) {
 
 enum class Answer : uint8_t { No, Maybe, Yes };
 
-/// Tests if \p Body is a GraphDef inside a MetaGraphDef by its first node. In a
-/// GraphDef the same field is a library of functions. Its first function does
-/// not look like a node.
+/// Tests by the first node if \p Body, field 2 of a message, is the GraphDef of
+/// a MetaGraphDef. In a GraphDef, field 2 is the library, and its first
+/// function does not look like a node.
 Answer looksLikeGraph(StringRef Body) {
   wire::Reader R(Body);
   wire::Field F;

@@ -32,7 +32,8 @@ struct WriteOptions {
   bool Force = false;          ///< Write binary output to a terminal.
   bool WriteIfChanged = false; ///< Keep a file that has the same bytes.
   unsigned Threads = 1;        ///< Threads that render binary output.
-  /// The maximum bytes of a file, to write several; 0: one file.
+  /// The maximum size in bytes of each of several output files. If it is 0, the
+  /// output is one file.
   uint64_t ShardSize = 0;
   /// Work that the first of several threads does before it renders. A single
   /// thread does this work before it writes any byte.

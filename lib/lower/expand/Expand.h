@@ -2,11 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes N copies of every per-replica node of a replicated program, one device
-// each, and the nodes that implement splits, merges and scales. The output is
-// not held in memory: a node is rendered once for copy 0, once as a template,
-// and the other copies are the template with the digits of the replica patched
-// in.
+// Writes N copies of every per-replica node of a replicated program, each on
+// one device. Also writes the nodes that implement splits, merges and scales.
+// The output is not held in memory. A node is rendered twice, as copy 0 and as
+// a template. Each other copy is the template with the digits of its replica
+// patched in.
 //
 //===----------------------------------------------------------------------===//
 

@@ -224,8 +224,8 @@ void NodeRenderer::className(StringRef Text) {
   }
 }
 
-/// Reads the list from \p Entry if that has the usual form, else from the
-/// attribute.
+/// Reads the names in `_class` from \p Entry if \p Entry has the usual form,
+/// else from the attribute of the node.
 bool NodeRenderer::readClasses(StringRef Entry) {
   StringRef Key, Value, List, Text;
   if (StringRef Name = shortClass(Entry); !Name.empty()) {
@@ -543,7 +543,7 @@ void NodeRenderer::keep(StringRef All, int64_t Axis) {
   device();
   attribute("Index", encodeTypeAttr(DT_INT32));
   attribute("T", encodeTypeAttr(G.typeAttr(N, "T").value_or(DT_INVALID)));
-  // The axes before stay whole.
+  // The slice keeps all elements along the axes before Axis.
   int64_t Before = (int64_t(1) << Axis) - 1;
   for (StringRef Mask : {"begin_mask", "end_mask"})
     if (Before != 0)

@@ -39,9 +39,9 @@ inline bool differsByCopy(llvm::StringRef Key) {
 
 /// Returns true if \p N has a local name of merge-fetches or of a TPU
 /// computation. merge-fetches renames the local node of a merged value to
-/// `replica/<name>`, or `<v>/replica/<rest>` if its name begins with a
-/// variable; the results of a TPU computation are called `<name>_<i>`. \p Word
-/// is the word in the names of copies.
+/// `replica/<name>`, or to `<v>/replica/<rest>` if its name begins with the
+/// variable `<v>`. Results of a TPU computation are called `<name>_<i>`. \p
+/// Word is the word in the names of copies.
 inline bool isRenamedLocal(const Node &N, llvm::StringRef Word) {
   if (N.Kind == Inserted::Merge && N.Count == Copies::PerReplica)
     return true;

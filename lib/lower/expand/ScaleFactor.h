@@ -20,9 +20,9 @@ struct ScaleFactor {
   std::string Tensor; ///< The constant, as an encoded TensorProto.
 };
 
-/// Returns the factor of the `_Scale` node \p Scale: \p Count to the power of
-/// the node. A node that scales a vector of sizes has a power for each element.
-/// Integers have no reciprocal, so a negative power divides them.
+/// Returns the factor of the `_Scale` node \p Scale: \p Count to the power that
+/// the node states. A node that scales a vector of sizes states a power for
+/// each element. Integers have no reciprocal, so a negative power divides them.
 ScaleFactor scaleFactor(const Graph &G, NodeId Scale, unsigned Count);
 /// Returns \p Count to the power of \p Power as a factor of \p Type.
 ScaleFactor scaleFactor(unsigned Type, int64_t Power, unsigned Count);

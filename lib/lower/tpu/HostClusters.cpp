@@ -91,8 +91,8 @@ void HostClusters::mark(NodeId N, StringRef Id) {
     return;
   for (Endpoint E : G.controlInputs(N)) {
     NodeId Pull = E.Node;
-    // This Identity has one input, so it serves only the control edge: any
-    // other Identity of an outside tensor also waits for the metadata.
+    // An Identity with one input serves only the control edge: any other
+    // Identity of an outside tensor also waits for the metadata.
     if (Of[Pull] == Of[N] && G.isOp(Pull, op::Identity) && !isScaffold(Pull) &&
         G.inputs(Pull).size() == 1 && Of[G.input(Pull, 0).Node] != Of[N] &&
         !G.anyUse(Pull, [&](Use U) { return U.User != N; }))

@@ -77,7 +77,8 @@ bool Checker::checkInput(const TpuInput &I) {
   return true;
 }
 
-/// Reports ops outside that read a tensor of \p Member that is no output.
+/// Reports ops outside of the computation that read a tensor of \p Member,
+/// although the computation does not return that tensor.
 bool Checker::checkReaders(NodeId Member) {
   bool Good = true;
   for (Use U : G.uses(Member)) {

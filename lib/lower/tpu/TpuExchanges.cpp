@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A TPU has CrossReplicaSum: the sum of half, bfloat16, float and int32
-// (tensorflow/core/ops/tpu_cross_replica_ops.cc). Other exchanges become sums
-// that do not round: rows are added to zeros, and a 64-bit number is summed as
-// two 32-bit numbers.
+// CrossReplicaSum is the only exchange of a TPU. It sums tensors of half,
+// bfloat16, float and int32 (tensorflow/core/ops/tpu_cross_replica_ops.cc).
+// Other exchanges become sums that do not round: rows are added to zeros, and a
+// 64-bit number is summed as two 32-bit numbers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -86,7 +86,8 @@ Endpoint Exchanges::sum(Endpoint E, unsigned Type) {
 
 /// Returns the tensors of all replicas along a new first axis.
 Endpoint Exchanges::stack(Endpoint E, unsigned Type) {
-  // Adding zeros keeps the bits of a value, so 64-bit numbers can be pairs.
+  // Adding zeros keeps the bits of a value, so a 64-bit number can be stacked
+  // as a pair of 32-bit numbers.
   bool Pairs = Type == DT_INT64 || Type == DT_DOUBLE;
   bool Small = Type == DT_BOOL || Type == DT_UINT8 || Type == DT_INT8 ||
                Type == DT_INT16;

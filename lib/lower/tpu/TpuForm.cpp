@@ -207,7 +207,7 @@ void Builder::addInputs() {
                         IsOutside ? Form.Metadata : NoNode, Attrs, Front);
     if (C.Inputs[I].Read.Node == NoNode)
       continue;
-    // A tensor that is listed twice is read from its first input.
+    // If two inputs list one tensor, members read the first of these inputs.
     Inside.try_emplace(key(C.Inputs[I].Read), Endpoint{N, 0});
     InsideControl.try_emplace(C.Inputs[I].Read.Node, N);
   }

@@ -114,8 +114,8 @@ std::vector<Endpoint> splitForReplicas(Graph &G, Endpoint Tensor,
                                        unsigned Replicas, unsigned Axis,
                                        llvm::StringRef Device);
 
-/// Returns true if TensorFlow accepts \p C; reports why not. Part of
-/// buildTpuForm.
+/// Returns true if TensorFlow accepts \p C. Otherwise reports the reason. Part
+/// of buildTpuForm.
 bool checkTpuComputation(const Graph &G, const TpuComputation &C,
                          const std::vector<bool> &IsMember,
                          DiagnosticEngine &Diags);

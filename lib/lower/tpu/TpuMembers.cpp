@@ -124,7 +124,8 @@ bool MemberSearch::addInputsOf(NodeId N) {
 
 /// Adds the rest of the conditional if \p N is its predicate or one of its
 /// nodes: each Switch, and all nodes that read a branch, up to the Merge. Nodes
-/// with unused results are added too. Nodes outside may read outputs.
+/// with unused results are added too. A node that reads an output of the
+/// computation is not added.
 void MemberSearch::addBranches(NodeId N) {
   bool GivesBranch =
       Ops[G.node(N)] == Switch || (InBranch[N] && Ops[G.node(N)] != Merge);

@@ -354,9 +354,9 @@ void StepFinder::doubleReads() {
     sayLateReads(std::move(Again));
 }
 
-/// Warns about a variable that the host reads again. A user of this read may
-/// also wait for the step. Then it may get the updated value, but gets the old
-/// value in the input graph.
+/// Warns about a variable that the host reads again. If a user of this read
+/// also waits for the step, the user may get the updated value. In the input
+/// graph, the user gets the old value.
 void StepFinder::sayLateReads(std::vector<NodeId> Work) {
   std::vector<bool> IsLate(G.size()), Seen(G.size());
   for (NodeId N : Order)
@@ -505,9 +505,9 @@ void StepFinder::checkRoots() {
       "one-step", originName(G, Updates.front()),
       RunsAll ? "a TPU computation runs as a whole: a node that runs only "
                 "some updates of the step in the input runs all of them here"
-              : "a TPU computation runs as a whole: no node of the input runs "
-                "all updates of the step, but here a run of one update runs "
-                "all of them");
+              : "a TPU computation runs as a whole: in the input, no node "
+                "depends on all updates of the step, but here a run of one "
+                "update runs all updates");
   for (auto [Count, End] : ArrayRef(Counts).take_front(5))
     D.Notes.push_back({originName(G, End).str(),
                        "runs " + std::to_string(Count) + " of " +

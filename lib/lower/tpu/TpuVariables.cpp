@@ -131,7 +131,8 @@ void VariableCopier::copyAssign(NodeId Assign, NodeId Copy) {
     G.setDevice(Value, G.device(Copy));
     Inputs[1] = {Value, 0};
   }
-  // The copies of earlier replicas already made the variable's op wait.
+  // The variable's op waits for the ops on earlier copies. The new op need not
+  // wait for these.
   while (Inputs.back().isControl() && is_contained(Copied, Inputs.back().Node))
     Inputs.pop_back();
   NodeId N = G.insertNode(nameFor(Assign, CopyName), G.opName(Assign), Inputs,

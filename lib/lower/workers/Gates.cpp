@@ -52,7 +52,7 @@ void Cutter::gateWrites() {
   After.resize(G.size());
   walkUsers(G, Writes, Along::All, After);
   DenseMap<NodeId, BitVector> Leads = leadsOf();
-  // By write group; empty unless the writes are the chief's.
+  // The givers() of each write group. Empty unless the chief makes the writes.
   std::vector<ByWorker> Givers;
   Givers.reserve(WriteGroups.size());
   for (const auto &[Key, Group] : WriteGroups)
@@ -260,7 +260,7 @@ NodeId Cutter::readOutside(NodeId Read, int Worker) {
 }
 
 /// Makes writes wait until the chief has received all values that depend on no
-/// write. A worker that is killed before that can be restarted.
+/// write. A worker that is killed before these writes can then be restarted.
 void Cutter::gateOnAll() {
   // From the number of a name in the plan to its number in Names.
   DenseMap<size_t, unsigned> NumberOf;

@@ -46,12 +46,12 @@ bool Cutter::findGiven(NodeId N, SmallVectorImpl<Endpoint> &Given) {
 }
 
 void Cutter::findNames() {
-  // By use.
+  // The channel of each use.
   DenseMap<std::pair<NodeId, unsigned>, unsigned> ChannelOf;
   for (auto [I, C] : enumerate(Channels))
     for (Use U : C.Uses)
       ChannelOf[{U.User, U.Index}] = static_cast<unsigned>(I);
-  // By channel.
+  // The names that need each channel.
   std::vector<BitVector> NamesOf(
       Channels.size(), BitVector(static_cast<unsigned>(Plan.Names.size())));
   for (auto [Number, Name] : enumerate(Plan.Names)) {
@@ -215,7 +215,8 @@ void Cutter::writeName(unsigned Number) {
 
 /// Limits the preparation of a worker's session to the worker's variables,
 /// since a worker may be restarted while others run a step. The chief prepares
-/// its session after initial or restored values, when earlier steps are over.
+/// its session after variables are initialized or restored, when earlier steps
+/// are over.
 void Cutter::prepareSessions() {
   NodeId N = Plan.LocalInit;
   if (N == NoNode || !Wire)

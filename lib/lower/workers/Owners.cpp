@@ -62,8 +62,9 @@ void Cutter::findOwners() {
     return Vars.update(G, N).Kind == UpdateKind::Assign;
   };
   markRefreshes(Inserted::Refresh);
-  // Variables may be on any worker, and every worker's graph has them. The same
-  // holds for assigned values that depend on no rows.
+  // Variables may be on any worker, and every worker's graph has them. Every
+  // graph also has assignments of values that depend on no rows, and the nodes
+  // that only such assignments use.
   for (NodeId N : reverse(Order)) {
     if (isVariableOp(G.opName(N)))
       First[N] = true;
@@ -111,8 +112,8 @@ void Cutter::findOwners() {
   walkUsers(G, std::move(Work), Along::All, Made);
   markRefreshes(Inserted::No);
   findWaiting(Order, Made);
-  // A copy belongs to its worker, any other node that depends on rows to worker
-  // 0.
+  // A copy belongs to its worker. Any other node that depends on rows belongs
+  // to worker 0.
   Owner.assign(G.size(), Common);
   for (NodeId N : Order)
     if (Made[N] && !Waiting[N])

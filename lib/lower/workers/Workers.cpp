@@ -426,8 +426,9 @@ void WorkerSplitter::scale(NodeId N) {
 // Names, places and state
 //===----------------------------------------------------------------------===//
 
-/// Puts nodes that use a variable in place on its device: elsewhere TensorFlow
-/// would move them without a message.
+/// Puts each node that uses a variable in place on the device of the variable.
+/// If the node were on another device, TensorFlow would move it without a
+/// message.
 void WorkerSplitter::placeWithVariables() {
   VariableIndex Vars(G);
   for (NodeId N = 0; N < G.size(); ++N)

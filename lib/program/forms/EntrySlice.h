@@ -38,7 +38,7 @@ NodeId rowsSliced(const Graph &G, NodeId N, unsigned Replicas);
 NodeId entriesSliced(const Graph &G, Endpoint E, uint32_t Port,
                      unsigned Replicas);
 
-/// Returns the node `Mul*(count, number)` above of the slice \p N.
+/// Returns the node `Mul*(count, number)` of the slice \p N, see above.
 NodeId rowsBefore(const Graph &G, NodeId N);
 
 /// Returns the tensor that \p Split, of kind Inserted::Split, splits among

@@ -94,15 +94,15 @@ public:
   Messages(Graph &G, Place P, NodeId After)
       : G(G), P(std::move(P)), After(After) {}
 
-  /// Adds the nodes for the number of a run. A run ends at any of \p Names
-  /// nodes. If an earlier run did not end, a run puts marks into the queues \p
-  /// Marked. On the chief, these are the queues to each worker. \p Copies are
-  /// the worker's copies of variables.
+  /// Adds the nodes for the number of a run. \p Names is the number of nodes at
+  /// which runs can end. If an earlier run did not end, a run puts marks into
+  /// the queues \p Marked. On the chief, these are the queues to each worker.
+  /// \p Copies are the worker's copies of variables.
   void begin(unsigned Names, llvm::ArrayRef<MessageQueue> Marked,
              llvm::ArrayRef<OwnCopy> Copies = {});
-  /// Returns a node that holds the run number, in the task of \p Device if
-  /// there is one there. A node that waits for it runs after the chief has
-  /// begun the run and, on this worker, after the copies are up to date.
+  /// Returns a node that holds the run number: a node in the task of \p Device
+  /// if there is one. A node that waits for it runs after the chief has begun
+  /// the run and, on this worker, after the copies are up to date.
   NodeId numberNear(llvm::StringRef Device) const;
 
   /// Adds a message with \p Values that also reports that the nodes \p Ends
@@ -115,7 +115,7 @@ public:
     Endpoint Key;
     NodeId Back = NoNode; ///< Puts a message back, on a worker.
   };
-  /// Adds nodes that receive the message of this run. With \p Exact, the
+  /// Adds nodes that receive the message of this run. If \p Exact is given, the
   /// message must have that number.
   Received get(const MessageQueue &Q, std::optional<Endpoint> Exact);
 

@@ -22,7 +22,7 @@ bool leavesVariable(const Graph &G, Use U) {
   // A merged handle is the handle of copy 0, here of the shared variable.
   if (!Def)
     return Op == FromReplicasOp;
-  // The value of a reference.
+  // An op without a reference input takes the value of the reference.
   if (G.isRefOutput(G.input(U).Node, 0) && !G.isRefInput(U.User, U.Index) &&
       G.outputType(U.User, 0) != DT_RESOURCE)
     return !Op.starts_with(op::Enter);

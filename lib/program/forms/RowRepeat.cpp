@@ -126,8 +126,8 @@ static std::optional<RowRest> rowRest(const Graph &G, Endpoint Rest) {
   if (auto Units = withNumber(G, Rows, op::FloorDiv))
     std::tie(Rows, Result.Unit) = *Units;
   auto Count = rowCount(G, Rows);
-  // A fed number is no GatherV2: this op counts rows in a way that rowCount()
-  // does not accept.
+  // A GatherV2 is no fed number: it counts rows in a way that rowCount() does
+  // not accept.
   if (!Count && G.isOp(Rows.Node, op::GatherV2))
     return std::nullopt;
   Result.Of = Count ? Count->Of : Rows;
@@ -213,7 +213,7 @@ std::optional<ScalePowers> scalePowers(const Graph &G, const RowLookup &Lookup,
           return ScalePowers{{Power}, Share};
     return std::nullopt;
   }
-  // The first row has n = N.
+  // The first row of the table is for rest 0, for which n is N.
   ScalePowers Result;
   for (size_t I = 0; Table->HasInts && I < size_t(Table->Shape.Dims[1]) &&
                      I < Table->Ints.size();

@@ -59,10 +59,10 @@ struct RowLookup {
 };
 std::optional<RowLookup> rowLookup(const Graph &G, Endpoint E);
 
-/// Returns true if input \p I of \p N, an inserted node, is a number of shards
-/// or of rows of a feed on which input 0 depends. Returns false for a split
-/// that followsOther(), because a run may feed a tensor between that feed and
-/// input 0.
+/// Returns true if input \p I of the inserted node \p N depends only on the row
+/// count of a feed: it is a number of shards or of rows. Input 0 of \p N
+/// depends on that feed, too. Returns false for a split that followsOther(),
+/// because a run may feed a tensor between that feed and input 0.
 bool isRowOperand(const Graph &G, NodeId N, unsigned I);
 
 /// Returns the CollectiveGather of which \p N keeps the first rows, or NoNode

@@ -27,8 +27,8 @@ inline constexpr llvm::StringLiteral WorkersAttr = "_graft_workers";
 inline constexpr llvm::StringLiteral StalenessAttr = "_graft_staleness";
 /// On a feed or a fetch of a worker: the axis of its rows.
 inline constexpr llvm::StringLiteral RowsAxisAttr = "_graft_rows";
-/// On part::End: the index of its node among the nodes for which a message
-/// waited.
+/// On part::End: the index of the node of another worker, among the nodes for
+/// which the message waited.
 inline constexpr llvm::StringLiteral IndexAttr = "_graft_index";
 /// On a part::Outside in a loop: the input that it had before the read moved
 /// out of the loop.

@@ -73,9 +73,9 @@ public:
     auto It = Var == NoNode ? Index.end() : Index.find(Var);
     return It == Index.end() ? nullptr : &Cuts[It->second];
   }
-  /// Returns true if \p N runs after an update of a partitioned reference.
-  /// Through an Identity of the reference, \p N then reads the value when \p N
-  /// runs, not when the Identity runs.
+  /// Returns true if \p N runs after an update of a partitioned reference. If
+  /// \p N reads the reference through an Identity, it gets the value at the
+  /// time when \p N runs, not when the Identity runs.
   bool isAfterUpdate(NodeId N) const { return Late.isLate(N); }
   /// Returns the partitioned variable \p Var, or null.
   const PartitionedVariable *findVariable(NodeId Var) const {

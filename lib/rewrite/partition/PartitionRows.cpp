@@ -136,7 +136,7 @@ void PartitionEditor::splitRows(NodeId N, const PartitionedVariable &Of,
   Endpoint Value = G.input(N, static_cast<unsigned>(Def.Grad));
   Endpoint Index = G.input(N, static_cast<unsigned>(Def.Indices));
   bool IsScatter = Def.Kind == UpdateKind::Scatter;
-  // One number for all elements of all rows.
+  // A scatter may write one scalar to all elements of all rows.
   auto Constant = constValue(G, Value.Node);
   bool IsScalar = IsScatter && Constant && !Constant->Shape.UnknownRank &&
                   Constant->Shape.Dims.empty();
