@@ -13,13 +13,14 @@ import atexit
 import collections
 import dataclasses
 import functools
+import hashlib
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 import models
 import numpy as np
@@ -358,10 +359,36 @@ class Session:
 
 
 @functools.lru_cache(maxsize=None)
+@functools.lru_cache(maxsize=None)
+def exports() -> str:
+    """Returns the folder of exported models of these sources and this TensorFlow. All processes of a run share it."""
+    digest = hashlib.sha256(f"{tf.__version__} {sys.version}".encode())
+    folder = os.path.dirname(os.path.abspath(__file__))
+    for name in sorted(os.listdir(folder)):
+        if name.startswith("models") and name.endswith(".py"):
+            with open(os.path.join(folder, name), "rb") as file:
+                digest.update(file.read())
+    path = os.path.join(ROOT, "build", "exports", digest.hexdigest()[:16])
+    os.makedirs(path, exist_ok=True)
+    return path
+
+
+def exported(name: str, path: str, write: Callable[[str], str]) -> str:
+    """Copies the export `name` to `path`. If no process has exported it yet, `write` does so."""
+    kept = os.path.join(exports(), name)
+    if not os.path.exists(kept):
+        # Another process may write the same file: the last one replaces it.
+        with tempfile.TemporaryDirectory(dir=exports()) as folder:
+            os.replace(write(os.path.join(folder, name)), kept)
+    shutil.copyfile(kept, path)
+    return path
+
+
 def export(spec: Spec, extension: str = ".meta") -> str:
-    path = os.path.join(workdir(), str(spec) + extension)
+    name = str(spec) + extension
+    path = os.path.join(workdir(), name)
     MODEL_OF[path] = spec.model
-    return models.build(spec).write(path)
+    return exported(name, path, lambda to: models.build(spec).write(to))
 
 
 @dataclasses.dataclass
@@ -377,7 +404,7 @@ def oracle(spec: Spec, replicas: int) -> str:
     """The graph whose numbers a rewritten one must have: the input itself, but for local batch-norm statistics."""
     if models.MODELS[spec.model].batch_norm and replicas > 1:
         path = os.path.join(workdir(), f"{spec}-towers{replicas}.meta")
-        return path if os.path.exists(path) else models.build(spec, towers=replicas).write(path)
+        return exported(os.path.basename(path), path, lambda to: models.build(spec, towers=replicas).write(to))
     return export(spec)
 
 

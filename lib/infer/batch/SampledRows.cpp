@@ -156,27 +156,26 @@ bool SampledRows::joinsOthers(NodeId N) const {
 /// Marks \p Root and its direct and indirect users, up to the slices of its
 /// parts.
 void SampledRows::follow(NodeId Root) {
-  SmallVector<NodeId, 16> Work{Root};
-  while (!Work.empty()) {
-    NodeId N = Work.pop_back_val();
+  DenseSet<NodeId> Seen;
+  walkFrom({Root}, Seen, [&](NodeId N, std::vector<NodeId> &Next) {
     if (Vars.isUpdate(G, N) || G.opDef(N) == nullptr || !Once.insert(N))
-      continue;
+      return;
     // A real scalar is a sum over rows, such as a norm. Its users are not
     // marked.
     auto Shape = Dims->shape({N, 0});
     if (Shape && Shape->empty() && isFloating(G.outputType(N, 0)))
-      continue;
+      return;
     bool IsPart = role(N) == Role::TakesPart && !Dims->value({N, 0});
     for (unsigned Port = 0; IsPart && Port < Dims->numOutputs(N); ++Port)
       if (Dims->batchAxis({N, Port}) == 0)
         Rows.push_back({N, Port});
     if (IsPart)
-      continue;
+      return;
     G.forEachUse(N, [&](Use U) {
       if (U.Index < G.node(U.User).NumData)
-        Work.push_back(U.User);
+        Next.push_back(U.User);
     });
-  }
+  });
 }
 
 /// Marks \p N and the nodes before it, back to the Pad ops. Each Pad extends

@@ -8,6 +8,7 @@
 
 #include "lib/graph/AttrRun.h"
 #include "lib/graph/DeviceName.h"
+#include "lib/graph/Walk.h"
 #include "lib/infer/facts/GradientWrites.h"
 #include "lib/infer/graph/Topology.h"
 #include "lib/infer/graph/Variables.h"
@@ -103,23 +104,21 @@ std::string Assigner::deviceOf(const DeviceName &From, Place Where) const {
 /// input graph colocates \p N. The colocation may lead through nodes without a
 /// device. Returns NoNode if there is none.
 NodeId Assigner::colocatedWithShared(NodeId N) const {
-  SmallVector<NodeId, 4> Work{N};
+  NodeId Found = NoNode;
   DenseSet<NodeId> Seen;
-  while (!Work.empty()) {
-    NodeId At = Work.pop_back_val();
-    if (!Seen.insert(At).second)
-      continue;
+  walkFrom({N}, Seen, [&](NodeId At, std::vector<NodeId> &Next) {
+    if (Found != NoNode)
+      return;
     if (Places[At] == Place::Shared)
-      return At;
-    if (!G.device(At).empty())
-      continue;
-    if (auto List = G.stringListAttr(At, "_class"))
+      Found = At;
+    else if (auto List = G.stringListAttr(At, "_class");
+             List && G.device(At).empty())
       for (StringRef Name : *List)
         if (Name.consume_front("loc:@"))
           if (NodeId With = G.find(Name); With != NoNode)
-            Work.push_back(With);
-  }
-  return NoNode;
+            Next.push_back(With);
+  });
+  return Found;
 }
 
 void Assigner::placeNodes() {
