@@ -44,9 +44,9 @@ public:
   static constexpr PassInfo Info = {
       "refine-copies", "Compute equal values where they are used",
       "Makes nodes unreplicated whose value is equal on all replicas and is\n"
-      "read only by unreplicated nodes. Makes small constants, values that\n"
-      "depend only on them, and barriers per-replica if only per-replica\n"
-      "nodes use them."};
+      "read only by unreplicated nodes. Small constants, small values that\n"
+      "depend only on constants, and barriers become per-replica if only\n"
+      "per-replica nodes use them."};
 
   PassResult run(Module &M, DiagnosticEngine &Diags) override;
 

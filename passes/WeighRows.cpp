@@ -14,6 +14,12 @@
 //     p = _FromReplicas(b) pick   →   p = _FromReplicas(b) sum
 //     n = _Scale(p) power=1           n = Identity(p)
 //
+// In a vector of sizes, each number of rows is added up by itself:
+//
+//     v = Shape*(x)                   rows = _FromReplicas(v[0]) sum
+//     p = _FromReplicas(v) pick   →   size = _FromReplicas(v[1]) pick
+//     n = _Scale(p) powers=[1,0]      n = Pack(rows, size)
+//
 // No op may show that two feeds of a mean have equally many rows. The mean is
 // then weighed by the rows of one feed, and waits for a check on both: either
 // each replica has as many rows of one feed as of the other, or all replicas
@@ -89,6 +95,7 @@ private:
   std::vector<Rows> findRows(const ProgramFacts &Facts) const;
   bool isMean(const ProgramFacts &Facts, NodeId N) const;
   bool isScaledNumber(NodeId N) const;
+  bool splitsComputed(const ProgramFacts &Facts, NodeId N) const;
   NodeId check(const Rows &Of);
   void letWait(NodeId N, NodeId Gate);
 
@@ -107,6 +114,7 @@ private:
   NodeId combinationOf(NodeId Scale) const;
   bool findScales(NodeId N, Mean &Of) const;
   bool weigh(const ProgramFacts &Facts, RowsRead &Read, NodeId Merge);
+  bool addUpSizes(const ProgramFacts &Facts, RowsRead &Read, NodeId Scale);
   std::string feedOf(NodeId Source) const;
   Endpoint countOf(const RowsRead::Source &Of);
   Weights &weightsOf(const RowsRead::Source &Of, NodeId Merge);
@@ -268,6 +276,17 @@ bool WeighRows::isScaledNumber(NodeId N) const {
                 [](int64_t Power) { return Power != 0; }) &&
          !(G->isOp(G->input(N, 0).Node, FromReplicasOp) &&
            G->stringAttr(G->input(N, 0).Node, CombineAttr) == combine::Sum);
+}
+
+/// Returns true if \p N splits a computed tensor of an unknown number of rows
+/// into equal shards, which do not fit if the workers' numbers of rows differ.
+bool WeighRows::splitsComputed(const ProgramFacts &Facts, NodeId N) const {
+  if (!G->isOp(N, ToReplicasOp) || G->dataInputs(G->input(N, 0).Node).empty())
+    return false;
+  auto Shape = Facts.Dims.shape({N, 0});
+  auto Axis = static_cast<size_t>(G->intAttr(N, "axis").value_or(0));
+  return Shape && Axis < Shape->size() &&
+         Facts.Dims.table().number((*Shape)[Axis]) == UnknownSize;
 }
 
 /// Makes the mean \p N wait for \p Gate. If only scales read the sum, the
@@ -515,6 +534,62 @@ bool WeighRows::weigh(const ProgramFacts &Facts, RowsRead &Read, NodeId Merge) {
   return true;
 }
 
+/// Makes the result of \p Scale, sizes times powers of N, right for any numbers
+/// of rows. Returns false if that is impossible.
+bool WeighRows::addUpSizes(const ProgramFacts &Facts, RowsRead &Read,
+                           NodeId Scale) {
+  auto Powers = G->intListAttr(Scale, PowersAttr);
+  unsigned Type = G->outputType(Scale, 0);
+  if (!Powers || G->node(Scale).NumData != 1 || G->isPerReplica(Scale) ||
+      (Type != DT_INT32 && Type != DT_INT64) ||
+      !all_of(*Powers, [](int64_t P) { return P == 0 || P == 1; }))
+    return false;
+  NodeId Merge = G->input(Scale, 0).Node;
+  if (!G->isOp(Merge, FromReplicasOp) || G->node(Merge).NumData != 1 ||
+      G->stringAttr(Merge, CombineAttr) != combine::Pick)
+    return false;
+  Endpoint Sizes = G->input(Merge, 0);
+  Sources Of = Read.of(Sizes.Node);
+  if (Of.empty() || Facts.Types.sizePowers(Sizes) != Powers ||
+      !all_of(Of, [&](const RowsRead::Source *S) {
+        return S->IsFed && S->Rows == Of[0]->Rows;
+      }))
+    return false;
+  std::string Name = originName(*G, Sizes.Node).str();
+  AttrRun Take, T;
+  Take.type("Tparams", Type).type("Tindices", DT_INT32).type("Taxis", DT_INT32);
+  T.type("T", Type);
+  SmallVector<Endpoint, 4> Elements;
+  for (auto [I, Power] : enumerate(*Powers)) {
+    std::string Own = Name + "/size_" + std::to_string(I);
+    auto Number = [&](const Twine &Suffix, int64_t Value) {
+      return constant(Own + Suffix, Sizes.Node, DT_INT32,
+                      encodeIntTensor(DT_INT32, {}, Value));
+    };
+    Endpoint Element =
+        add(Own, op::GatherV2,
+            {Sizes, Number("/at", static_cast<int64_t>(I)), Number("/axis", 0)},
+            Sizes.Node, Take, Inserted::Check, Copies::PerReplica);
+    Elements.push_back(
+        add(Own + "/all", FromReplicasOp, Element, Element.Node,
+            AttrRun(T).string(CombineAttr,
+                              Power == 1 ? combine::Sum : combine::Pick),
+            Inserted::Merge));
+  }
+  size_t Count = Elements.size();
+  append_range(Elements, G->controlInputs(Scale));
+  G->setInputs(Scale, Elements);
+  G->setOp(Scale, op::Pack);
+  G->removeAttr(Scale, PowersAttr);
+  G->setIntAttr(Scale, "N", static_cast<int64_t>(Count));
+  G->setIntAttr(Scale, "axis", 0);
+  G->setIntAttr(Scale, WeightAttr, 0);
+  G->node(Scale).Kind = Inserted::Weight;
+  if (!G->hasUses(Merge))
+    G->remove(Merge);
+  return true;
+}
+
 PassResult WeighRows::run(Module &M, DiagnosticEngine & /*Diags*/) {
   G = &M.graph();
   Replicas = readMesh(*G).replicas();
@@ -531,14 +606,27 @@ PassResult WeighRows::run(Module &M, DiagnosticEngine & /*Diags*/) {
       It->second = weigh(Facts, Read, Merge);
     return It->second;
   };
-  std::vector<NodeId> Means;
+  std::vector<NodeId> Means, Sizes;
   for (NodeId N : Facts.Order) {
-    if (Weighed.lookup(N) || (!isMean(Facts, N) && !isScaledNumber(N)))
+    if (!G->isLive(N) || Weighed.lookup(N) ||
+        (!isMean(Facts, N) && !isScaledNumber(N)))
       continue;
+    if (isScaledNumber(N) && G->hasAttr(N, PowersAttr)) {
+      Sizes.push_back(N);
+      continue;
+    }
     NodeId Merge = G->isOp(N, ScaleOp) ? combinationOf(N) : N;
     if (Merge == NoNode || !IsWeighed(Merge))
       Means.push_back(N);
   }
+  // A step that fails must change no variable. So if a mean waits for a check,
+  // vectors of sizes wait as well. They also wait if shards may not fit.
+  bool Fails = !Means.empty() || any_of(Facts.Order, [&](NodeId N) {
+    return G->isLive(N) && splitsComputed(Facts, N);
+  });
+  for (NodeId N : Sizes)
+    if (Fails || !addUpSizes(Facts, Read, N))
+      Means.push_back(N);
   DenseSet<NodeId> Nodes;
   for (const Rows &Of : Counted)
     Nodes.insert(Of.Node);
@@ -550,7 +638,7 @@ PassResult WeighRows::run(Module &M, DiagnosticEngine & /*Diags*/) {
     walkUsers(*G, {Start}, Along::Data, Seen,
               [&](NodeId N) { return N == Start || !Nodes.contains(N); });
     for (auto [N, Its] : zip(Means, Waits))
-      if (Seen[N])
+      if (Seen[N] && N != Start)
         Its.try_emplace(Of.Origin, I);
   }
   // A fetched mean has a check of its own, whose numbers come in the message of
@@ -565,8 +653,9 @@ PassResult WeighRows::run(Module &M, DiagnosticEngine & /*Diags*/) {
           It->second = check(Of);
       letWait(N, Own == NoNode ? Shared[I] : Own);
     }
-  return Means.empty() && Weighed.empty() ? PassResult::Unchanged
-                                          : PassResult::Changed;
+  return Means.empty() && Weighed.empty() && Sizes.empty()
+             ? PassResult::Unchanged
+             : PassResult::Changed;
 }
 
 } // namespace

@@ -237,7 +237,8 @@ Error Graph::parseNodes(ArrayRef<StringRef> Parts, Inputs &In) {
         Others.push_back(F.Whole);
         continue;
       }
-      // Reports a truncated graph rather than a fault of a node.
+      // After a fault of a node, only tests if the graph is truncated: that
+      // error is reported instead of the fault.
       if (Found != Fault::None)
         continue;
       if (Nodes.size() == Nodes.capacity()) {

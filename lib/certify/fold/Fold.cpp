@@ -290,7 +290,8 @@ bool Folder::source(Endpoint E, NodeId User, unsigned Replica, bool Once,
                     Endpoint &Result) {
   if (GroupOf[E.Node] == NoGroup)
     return error(User, "uses '" + L.name(E.Node) +
-                           "', which is a part of another node");
+                           "', an operand that lowering added to another "
+                           "node");
   Group &From = Groups[GroupOf[E.Node]];
   Result = {From.Program, E.Port};
   if (From.Once != NoNode) {
@@ -367,7 +368,8 @@ bool Folder::controls(Group &Gr, NodeId N, unsigned Replica, bool Once,
   for (size_t I = 0; I < Controls.size(); ++I) {
     if (GroupOf[Controls[I].Node] == NoGroup)
       return error(N, "waits for '" + L.name(Controls[I].Node) +
-                          "', which is a part of another node");
+                          "', an operand that lowering added to another "
+                          "node");
     Group &From = Groups[GroupOf[Controls[I].Node]];
     if (!Once && &From == &Gr) {
       if (Replica != 0)

@@ -25,12 +25,21 @@ using namespace llvm;
 namespace graft {
 
 static Endpoint weighed(const Comparison &C, Endpoint E) {
+  if (C.G.isOp(E.Node, op::Pack))
+    return sizesOf(C.G, E.Node);
   return C.G.node(E.Node).NumData == 2 ? C.G.input(E.Node, 0) : Endpoint();
 }
 
 static void checkWeight(Comparison &C, const ProgramFacts & /*Facts*/,
                         NodeId N) {
   const Graph &G = C.G;
+  if (G.isOp(N, op::Pack)) {
+    // The types show for each element that its combination is right.
+    if (sizesOf(G, N).Node == NoNode || G.isPerReplica(N) ||
+        G.intAttr(N, WeightAttr) != 0)
+      return C.mismatch(N);
+    return checkWaits(C, N);
+  }
   auto Weight =
       G.node(N).NumData == 2 ? rowWeight(G, G.input(N, 1)) : std::nullopt;
   bool Divides = G.isOp(N, op::RealDiv);
@@ -166,7 +175,8 @@ void WeightChecker::check(NodeId N) {
 void checkWeights(Comparison &C, const ProgramFacts &Facts) {
   std::optional<WeightChecker> Checker;
   for (NodeId N : Facts.Order) {
-    if (C.G.node(N).Kind != Inserted::Weight || C.G.node(N).NumData != 2)
+    if (C.G.node(N).Kind != Inserted::Weight || C.G.node(N).NumData != 2 ||
+        C.G.isOp(N, op::Pack))
       continue;
     if (!Checker)
       Checker.emplace(C, Facts);

@@ -331,8 +331,8 @@ void PartitionChecker::checkUpdate(NodeId I, NodeId P) {
     if (!X || X->Kind != PartTerm::Handle ||
         X->E != firstAlias(In.inputs(I)[0]) || Has.test(X->Index) ||
         (Joins && X->Index != Has.count())) {
-      error(E.Node, "is not the only op that updates its part in place of '" +
-                        In.name(I) + "'");
+      error(E.Node, "must be the only op that replaces '" + In.name(I) +
+                        "' for its part of the variable");
       continue;
     }
     Has.set(X->Index);

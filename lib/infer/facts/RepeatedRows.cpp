@@ -546,7 +546,8 @@ RepeatedRows::State RepeatedRows::merge(NodeId N) {
   if (How == combine::Sum)
     return sumOf(N, S, Type);
   if (G.node(N).NumData == 2 && !runsWith(G.input(N, 1), E))
-    return refuse(N, "keeps the rows of a tensor of another branch");
+    return refuse(N, "takes its number of rows from a tensor of another "
+                     "branch");
   if (How == combine::Concat && S != 0 && !(S & Each) &&
       (Plan || G.node(N).NumData != 2)) {
     unsigned Source = sourceFor(N, {N, 0}, S);
@@ -586,8 +587,8 @@ RepeatedRows::State RepeatedRows::scale(NodeId N) {
   if (Share != 0) {
     bool IsSum = S & Raw;
     if (!HasFactor || (IsSum ? 1 : shareOf(E)) != Share)
-      return refuse(N, "does not scale by the power of the number of shards "
-                       "that its value needs");
+      return refuse(N, "does not scale its value by the right power of the "
+                       "number of shards");
     return !IsSum ? Each : isTrue(N) ? 0 : S & ~Raw;
   }
   if (S == 0)

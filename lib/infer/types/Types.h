@@ -384,10 +384,10 @@ public:
   std::vector<NodeId> differing() const;
 
   /// One part of a concatenation order: the order of its rows and their number.
-  /// The number is Rows, or Size if only its size variable is known. A list
-  /// with a single part has another meaning: a Where selects Rows rows from
-  /// rows in order Order. A single part that also has Size means Size blocks of
-  /// Rows rows each.
+  /// The number is Rows, or Size if only its size variable is known. An order
+  /// of a single part is different. Without Size, it is the order of the Rows
+  /// rows that a Where selected from rows in the order Order. With Size, it is
+  /// that of Size blocks of Rows rows each.
   struct OrderedPart {
     uint32_t Order;
     DimId Size;

@@ -13,6 +13,26 @@ using namespace llvm;
 
 namespace graft {
 
+Endpoint sizesOf(const Graph &G, NodeId N) {
+  if (!G.isOp(N, op::Pack) || G.node(N).NumData == 0 ||
+      G.intAttr(N, "axis").value_or(0) != 0)
+    return {};
+  Endpoint Sizes;
+  for (auto [I, Combined] : enumerate(G.dataInputs(N))) {
+    if (!isFreeOp(G, Combined, FromReplicasOp, 1))
+      return {};
+    Endpoint Element = G.input(Combined.Node, 0);
+    if (!isFreeOp(G, Element, op::GatherV2, 3) ||
+        constScalar(G, G.input(Element.Node, 1).Node) !=
+            static_cast<double>(I) ||
+        constScalar(G, G.input(Element.Node, 2).Node) != 0.0 ||
+        (I != 0 && G.input(Element.Node, 0) != Sizes))
+      return {};
+    Sizes = G.input(Element.Node, 0);
+  }
+  return Sizes;
+}
+
 bool passesWeightsOn(const Graph &G, NodeId N) {
   const Node &This = G.node(N);
   return This.NumData != 0 &&

@@ -12,6 +12,12 @@
 //
 // A square is Mul(rows, rows), a cube Mul(Mul(rows, rows), rows), and so on.
 //
+// The elements of a vector of sizes are combined one by one. The attribute is 0
+// on the Pack:
+//
+//     n = Pack(_FromReplicas(GatherV2*(v, 0, 0)) sum,
+//              _FromReplicas(GatherV2*(v, 1, 0)) pick)
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef GRAFT_LIB_PROGRAM_FORMS_ROWWEIGHT_H
@@ -34,6 +40,10 @@ struct RowWeight {
   bool OfAll = false; ///< The number of the rows of all replicas.
   int64_t Power = 1;  ///< The k above.
 };
+
+/// Returns the vector v of each replica whose elements \p N combines one by
+/// one, as above. Returns no node if \p N is no such Pack.
+Endpoint sizesOf(const Graph &G, NodeId N);
 
 /// Returns true if \p N, between t and u above, passes elements on unchanged.
 bool passesWeightsOn(const Graph &G, NodeId N);
