@@ -375,6 +375,7 @@ def exports() -> str:
 
 def exported(name: str, path: str, write: Callable[[str], str]) -> str:
     """Copies the export `name` to `path`. If no process has exported it yet, `write` does so."""
+    name = f"{models.BATCH}-{name}"  # some tests export models of other batches
     kept = os.path.join(exports(), name)
     if not os.path.exists(kept):
         # Another process may write the same file: the last one replaces it.
