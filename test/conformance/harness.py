@@ -359,7 +359,6 @@ class Session:
 
 
 @functools.lru_cache(maxsize=None)
-@functools.lru_cache(maxsize=None)
 def exports() -> str:
     """Returns the folder of exported models of these sources and this TensorFlow. All processes of a run share it."""
     digest = hashlib.sha256(f"{tf.__version__} {sys.version}".encode())
@@ -385,6 +384,7 @@ def exported(name: str, path: str, write: Callable[[str], str]) -> str:
     return path
 
 
+@functools.lru_cache(maxsize=None)
 def export(spec: Spec, extension: str = ".meta") -> str:
     name = str(spec) + extension
     path = os.path.join(workdir(), name)
