@@ -89,7 +89,11 @@ private:
   };
   Endpoint rowsOf(const Twine &Name, Endpoint Local, int64_t Along);
   Sums addUp(const Twine &Name, ArrayRef<Endpoint> Numbers);
-  Endpoint element(const Sums &Of, unsigned I);
+  Endpoint take(const Twine &Name, Endpoint Vector, Endpoint At, Endpoint Axis);
+  Endpoint element(const Twine &Name, Endpoint Vector, size_t I);
+  Endpoint element(const Sums &Of, unsigned I) {
+    return element(Of.Name + "/sum_" + Twine(I), Of.All, I);
+  }
   Endpoint isEven(const Sums &Of, unsigned I);
   Endpoint square(const Twine &Name, Endpoint Of);
   std::vector<Rows> findRows(const ProgramFacts &Facts) const;
@@ -188,12 +192,7 @@ Endpoint WeighRows::rowsOf(const Twine &Name, Endpoint Local, int64_t Along) {
       add(Name + "/shape", op::Shape, Local, Local.Node,
           AttrRun().type("T", G->outputType(Local)).type("out_type", Type),
           Inserted::Check, Copies::PerReplica);
-  return add(Name + "/rows", op::GatherV2, {Shape, Axis, Zero}, Shape.Node,
-             AttrRun()
-                 .type("Tparams", Type)
-                 .type("Tindices", DT_INT32)
-                 .type("Taxis", DT_INT32),
-             Inserted::Check, Copies::PerReplica);
+  return take(Name + "/rows", Shape, Axis, Zero);
 }
 
 /// Adds the sums over all replicas of numbers of each replica.
@@ -212,20 +211,25 @@ WeighRows::Sums WeighRows::addUp(const Twine &Name,
               AttrRun(T).string(CombineAttr, combine::Sum), Inserted::Merge)};
 }
 
-/// Returns element \p I of \p Of.
-Endpoint WeighRows::element(const Sums &Of, unsigned I) {
-  std::string Name = Of.Name + "/sum_" + std::to_string(I);
-  NodeId After = Of.All.Node;
-  auto Number = [&](const Twine &Suffix, int64_t Value) {
-    return constant(Name + Suffix, After, DT_INT32,
-                    encodeIntTensor(DT_INT32, {}, Value));
-  };
-  return add(Name, op::GatherV2, {Of.All, Number("/at", I), Number("/axis", 0)},
-             After,
+/// Adds the node that takes the element \p At of \p Vector. \p Axis is 0.
+Endpoint WeighRows::take(const Twine &Name, Endpoint Vector, Endpoint At,
+                         Endpoint Axis) {
+  return add(Name, op::GatherV2, {Vector, At, Axis}, Vector.Node,
              AttrRun()
-                 .type("Tparams", DT_INT64)
+                 .type("Tparams", G->outputType(Vector))
                  .type("Tindices", DT_INT32)
-                 .type("Taxis", DT_INT32));
+                 .type("Taxis", DT_INT32),
+             Inserted::Check, G->node(Vector.Node).Count);
+}
+
+/// Returns element \p I of \p Vector.
+Endpoint WeighRows::element(const Twine &Name, Endpoint Vector, size_t I) {
+  auto Number = [&](const Twine &Suffix, size_t Value) {
+    return constant(Name + Suffix, Vector.Node, DT_INT32,
+                    encodeIntTensor(DT_INT32, {}, static_cast<int64_t>(Value)));
+  };
+  Endpoint At = Number("/at", I), Axis = Number("/axis", 0);
+  return take(Name, Vector, At, Axis);
 }
 
 /// Returns true if all replicas have the same number. Element \p I of \p Of is
@@ -556,20 +560,12 @@ bool WeighRows::addUpSizes(const ProgramFacts &Facts, RowsRead &Read,
       }))
     return false;
   std::string Name = originName(*G, Sizes.Node).str();
-  AttrRun Take, T;
-  Take.type("Tparams", Type).type("Tindices", DT_INT32).type("Taxis", DT_INT32);
+  AttrRun T;
   T.type("T", Type);
   SmallVector<Endpoint, 4> Elements;
   for (auto [I, Power] : enumerate(*Powers)) {
     std::string Own = Name + "/size_" + std::to_string(I);
-    auto Number = [&](const Twine &Suffix, int64_t Value) {
-      return constant(Own + Suffix, Sizes.Node, DT_INT32,
-                      encodeIntTensor(DT_INT32, {}, Value));
-    };
-    Endpoint Element =
-        add(Own, op::GatherV2,
-            {Sizes, Number("/at", static_cast<int64_t>(I)), Number("/axis", 0)},
-            Sizes.Node, Take, Inserted::Check, Copies::PerReplica);
+    Endpoint Element = element(Own, Sizes, I);
     Elements.push_back(
         add(Own + "/all", FromReplicasOp, Element, Element.Node,
             AttrRun(T).string(CombineAttr,
@@ -608,8 +604,7 @@ PassResult WeighRows::run(Module &M, DiagnosticEngine & /*Diags*/) {
   };
   std::vector<NodeId> Means, Sizes;
   for (NodeId N : Facts.Order) {
-    if (!G->isLive(N) || Weighed.lookup(N) ||
-        (!isMean(Facts, N) && !isScaledNumber(N)))
+    if (Weighed.lookup(N) || (!isMean(Facts, N) && !isScaledNumber(N)))
       continue;
     if (isScaledNumber(N) && G->hasAttr(N, PowersAttr)) {
       Sizes.push_back(N);
@@ -622,7 +617,7 @@ PassResult WeighRows::run(Module &M, DiagnosticEngine & /*Diags*/) {
   // A step that fails must change no variable. So if a mean waits for a check,
   // vectors of sizes wait as well. They also wait if shards may not fit.
   bool Fails = !Means.empty() || any_of(Facts.Order, [&](NodeId N) {
-    return G->isLive(N) && splitsComputed(Facts, N);
+    return splitsComputed(Facts, N);
   });
   for (NodeId N : Sizes)
     if (Fails || !addUpSizes(Facts, Read, N))
@@ -638,7 +633,7 @@ PassResult WeighRows::run(Module &M, DiagnosticEngine & /*Diags*/) {
     walkUsers(*G, {Start}, Along::Data, Seen,
               [&](NodeId N) { return N == Start || !Nodes.contains(N); });
     for (auto [N, Its] : zip(Means, Waits))
-      if (Seen[N] && N != Start)
+      if (Seen[N])
         Its.try_emplace(Of.Origin, I);
   }
   // A fetched mean has a check of its own, whose numbers come in the message of

@@ -17,10 +17,14 @@ def export(spec: Spec, fill: Callable, **kwargs) -> str:
     handle, path = tempfile.mkstemp(suffix=".meta", dir=harness.workdir())
     os.close(handle)
     harness.MODEL_OF[path] = spec.model
+
+    def write(to: str) -> str:
+        return models_habits.build(spec, fill, **kwargs).write(to)
+
     habit = models_habits.HABITS.get(spec.model)
     if kwargs or not habit or fill is not habit.build:
-        return models_habits.build(spec, fill, **kwargs).write(path)
-    return harness.exported(f"habit-{spec}.meta", path, lambda to: models_habits.build(spec, fill).write(to))
+        return write(path)
+    return harness.exported(f"habit-{spec}.meta", path, write)
 
 
 def advance(session: Session, batches, steps, fetches, after) -> List[Tuple]:

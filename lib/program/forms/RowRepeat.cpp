@@ -83,17 +83,25 @@ std::optional<RowLookup> rowLookup(const Graph &G, Endpoint E) {
   return RowLookup{Table, G.input(E.Node, 1)};
 }
 
-std::optional<RowCount> rowCount(const Graph &G, Endpoint E) {
+std::optional<std::pair<Endpoint, int64_t>> takenElement(const Graph &G,
+                                                         Endpoint E) {
   if (E.Port != 0 || !G.isOp(E.Node, op::GatherV2) ||
-      G.node(E.Node).NumData != 3 || !isFree(G, E.Node, {0, 1, 2}))
+      G.node(E.Node).NumData != 3 || !isFree(G, E.Node, {1, 2}))
     return std::nullopt;
-  NodeId Shape = G.input(E.Node, 0).Node;
-  auto Axis = constScalar(G, G.input(E.Node, 1).Node);
-  if (!G.isOp(Shape, op::Shape) || G.node(Shape).NumData != 1 || !Axis ||
-      !(*Axis >= 0) || *Axis > 255 ||
+  auto Index = constScalar(G, G.input(E.Node, 1).Node);
+  if (!Index || !(*Index >= 0) || *Index > 255 ||
       constScalar(G, G.input(E.Node, 2).Node) != 0.0)
     return std::nullopt;
-  return RowCount{G.input(Shape, 0), static_cast<int64_t>(*Axis)};
+  return std::pair(G.input(E.Node, 0), static_cast<int64_t>(*Index));
+}
+
+std::optional<RowCount> rowCount(const Graph &G, Endpoint E) {
+  auto Size = takenElement(G, E);
+  if (!Size || !isFree(G, E.Node, {0}) ||
+      !G.isOp(Size->first.Node, op::Shape) ||
+      G.node(Size->first.Node).NumData != 1)
+    return std::nullopt;
+  return RowCount{G.input(Size->first.Node, 0), Size->second};
 }
 
 SmallVector<int64_t, 4> statedPowers(const Graph &G, NodeId N) {

@@ -34,6 +34,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace graft {
 
@@ -77,6 +78,11 @@ std::optional<unsigned> keptAxis(const Graph &G, NodeId Slice);
 /// Returns true if \p E is output 0 of an op \p Op with \p NumData operands
 /// that waits for no node.
 bool isFreeOp(const Graph &G, Endpoint E, llvm::StringRef Op, unsigned NumData);
+
+/// Returns the vector from which \p E takes an element by a GatherV2 with a
+/// constant index, and the index. Returns nothing if \p E is no such element.
+std::optional<std::pair<Endpoint, int64_t>> takenElement(const Graph &G,
+                                                         Endpoint E);
 
 /// The size of a tensor along an axis, as the graph reads it.
 struct RowCount {

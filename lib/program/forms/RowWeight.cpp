@@ -21,14 +21,11 @@ Endpoint sizesOf(const Graph &G, NodeId N) {
   for (auto [I, Combined] : enumerate(G.dataInputs(N))) {
     if (!isFreeOp(G, Combined, FromReplicasOp, 1))
       return {};
-    Endpoint Element = G.input(Combined.Node, 0);
-    if (!isFreeOp(G, Element, op::GatherV2, 3) ||
-        constScalar(G, G.input(Element.Node, 1).Node) !=
-            static_cast<double>(I) ||
-        constScalar(G, G.input(Element.Node, 2).Node) != 0.0 ||
-        (I != 0 && G.input(Element.Node, 0) != Sizes))
+    auto Element = takenElement(G, G.input(Combined.Node, 0));
+    if (!Element || Element->second != static_cast<int64_t>(I) ||
+        (I != 0 && Element->first != Sizes))
       return {};
-    Sizes = G.input(Element.Node, 0);
+    Sizes = Element->first;
   }
   return Sizes;
 }
@@ -121,10 +118,10 @@ private:
 
 /// Returns operand \p I of the Pack if \p E is the sum of it over replicas.
 std::optional<Endpoint> RelatedRows::element(Endpoint E, unsigned I) {
-  if (!isFreeOp(G, E, op::GatherV2, 3) || !isNumber(G.input(E.Node, 1), I) ||
-      !isNumber(G.input(E.Node, 2), 0))
+  auto Taken = takenElement(G, E);
+  if (!Taken || Taken->second != I)
     return std::nullopt;
-  Endpoint Sum = G.input(E.Node, 0);
+  Endpoint Sum = Taken->first;
   if (!isFreeOp(G, Sum, FromReplicasOp, 1) ||
       G.stringAttr(Sum.Node, CombineAttr) != combine::Sum)
     return std::nullopt;
